@@ -1,14 +1,17 @@
 # `make help` lists the targets. Two environments share .venv: venv is enough for run and test, venv-all holds everything.
-.PHONY: help venv venv-all run test test-rest test-all test-times lint docs fuzz kernels-table kernels-diff bench clean
+.PHONY: help venv venv-all run test test-rest test-all test-network test-times lint docs fuzz kernels-table kernels-diff bench clean
 .DEFAULT_GOAL := help
 PYTHON ?= python3
 BIN := .venv/bin
+# An environment that forbids byte code makes each start of rocmend compile its modules and parse its entries: a second, not 0.2.
+export PYTHONDONTWRITEBYTECODE :=
 LEAN := .venv/.ready
 ALL := .venv/.ready-all
 # What is there stays: a full environment serves the targets that need only a lean one.
 READY := $(if $(wildcard $(ALL)),$(ALL),$(LEAN))
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
-PYTEST = $(BIN)/python -m pytest -n 2 --dist loadfile -q
+# In their order: by the number of tests a file of one long test would come last, and leave the other process idle.
+PYTEST = $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,6 +42,10 @@ test-rest: $(ALL) ## run the tests that are not in the fast tier
 
 test-all: $(ALL) ## run all tests: test and test-rest
 	$(PYTEST) --tier all
+
+test-network: $(ALL) ## run the tests that download packages or start containers; these wait much and need one process
+	$(BIN)/python -m pytest -q -m "(network or container) and not large" \
+	  $$(grep -rlE 'mark\.(network|container)' tests --include='*.py')
 
 test-times: $(READY) ## run the fast tier and print what its folders, files and tests cost
 	$(PYTEST) --tier fast --times

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-pytest_plugins = ["tests.tiers"]
+pytest_plugins = ["tests.tiers", "tests.interpreter"]
 
 # A deadline judges the machine, not the code: shared two-core machines pause for longer than any example takes.
 settings.register_profile("house", deadline=None)

@@ -15,10 +15,12 @@ from unittest import mock
 
 import torch
 
-from rocmend.kernels import choose, executor, fast
+from rocmend.kernels import executor
+from rocmend.kernels import launch as launcher
 from rocmend.kernels import target as targets
 from rocmend.kernels.common import arrivals
-from rocmend.kernels.native import Driver, module, packed
+from rocmend.kernels.native import Driver, module
+from rocmend.kernels.native import replay as native_replay
 from rocmend.kernels.target import Target
 
 UNITS = 132
@@ -33,7 +35,7 @@ class CudaLauncher:
     __call__ = "".format
 
 
-def _compiled(one: fast.Bound, _grid: Any, args: Any) -> SimpleNamespace:
+def _compiled(one: launcher.BoundKernel, _grid: Any, args: Any) -> SimpleNamespace:
     """Return what stands for a compiled kernel."""
     types = ["*i8" if isinstance(arg, torch.Tensor) else _type(arg) for arg in args]
     signature = {
@@ -94,10 +96,10 @@ def no_launches(name: str = "sm90") -> Iterator[None]:
     # Built-in functions, as those that they stand for are.
     patches = (
         mock.patch.object(targets, "of_device", functools.partial(_first, target)),
-        mock.patch.object(fast.Bound, "_plain", _compiled),
-        mock.patch.object(fast, "current_device", torch.empty(0).get_device),
-        mock.patch.object(fast, "stream_of", abs),
-        mock.patch.object(packed, "driver", _driver),
+        mock.patch.object(launcher.BoundKernel, "_triton_launch", _compiled),
+        mock.patch.object(launcher, "current_device", torch.empty(0).get_device),
+        mock.patch.object(launcher, "stream_of", abs),
+        mock.patch.object(native_replay, "driver", _driver),
         mock.patch.object(arrivals, "room", _room(arrivals.room)),
         mock.patch.object(torch, "matmul", _product),
         mock.patch.object(torch, "mm", _product),
@@ -107,10 +109,8 @@ def no_launches(name: str = "sm90") -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         for one in patches:
             stack.enter_context(one)
-        choose.forget()
-        fast.forget()
+        launcher.forget()
         try:
             yield
         finally:
-            choose.forget()
-            fast.forget()
+            launcher.forget()

@@ -14,6 +14,8 @@ import pytest
 
 from rocmend.cli.main import main
 
+from .port_project import KERNEL, TRAINING
+
 MACHINES = Path(__file__).parents[2] / "src" / "rocmend" / "examples" / "machines"
 
 
@@ -45,17 +47,21 @@ def rocmend(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Done]:
 
 @pytest.fixture(scope="session")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Done]:
-    """Run the installed command as a person does, each command line once a session, in an empty folder."""
+    """Run the installed command as a person does, each command line once a session, in an empty folder.
+
+    A variable that is set to None is taken away.
+    """
     folder = tmp_path_factory.mktemp("installed")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("ROCMEND_", "PYTHONPATH"))}
     env = {**kept, "COLUMNS": "80", "NO_COLOR": "1", "ROCMEND_HOME": str(folder / "home")}
     (folder / "cwd").mkdir()
 
     @functools.cache
-    def run(*words: str) -> Done:
+    def run(*words: str, **changed: str | None) -> Done:
         command = [str(Path(sys.executable).with_name("rocmend")), *words]
+        own = {name: value for name, value in (env | changed).items() if value is not None}
         done = subprocess.run(
-            command, capture_output=True, text=True, check=False, cwd=folder / "cwd", env=env, timeout=120
+            command, capture_output=True, text=True, check=False, cwd=folder / "cwd", env=own, timeout=120
         )
         return Done(done.returncode, done.stdout, done.stderr)
 
@@ -65,3 +71,14 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Done]:
 @pytest.fixture
 def machines() -> Path:
     return MACHINES
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("ROCMEND_CACHE_HOME", str(tmp_path / "cache"))
+    root = tmp_path / "project"
+    (root / "fast").mkdir(parents=True)
+    (root / "fast" / "__init__.py").write_text("")
+    (root / "fast" / "train.py").write_text(TRAINING)
+    (root / "kernel.cu").write_text(KERNEL)
+    return root

@@ -1,47 +1,15 @@
+"""``port`` and ``port run``: what is found, what is written, and in which forms."""
+
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from .conftest import Done
-
-Rocmend = Callable[..., Done]
-TRAINING = 'import torch\n\n\ndef faster(model):\n    return torch.compile(model, mode="reduce-overhead")\n'
-KERNEL = """#include <cuda_runtime.h>
-
-__global__ void above(const float* x, unsigned* out) {
-  unsigned kept = __ballot_sync(0xffffffff, x[threadIdx.x] > 0);
-  if (threadIdx.x % 32 == 0) out[threadIdx.x / 32] = kept;
-}
-"""
-
-
-@pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("ROCMEND_CACHE_HOME", str(tmp_path / "cache"))
-    root = tmp_path / "project"
-    (root / "fast").mkdir(parents=True)
-    (root / "fast" / "__init__.py").write_text("")
-    (root / "fast" / "train.py").write_text(TRAINING)
-    (root / "kernel.cu").write_text(KERNEL)
-    return root
-
-
-def bytes_of(root: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
-
-
-def data_of(done: Done) -> Any:
-    envelope = json.loads(done.out)
-    assert envelope["exit_code"] == done.code
-    return envelope["data"]
+from .port_project import KERNEL, TRAINING, Rocmend, bytes_of, data_of
 
 
 def test_without_apply_nothing_is_written(rocmend: Rocmend, project: Path) -> None:
@@ -53,57 +21,6 @@ def test_without_apply_nothing_is_written(rocmend: Rocmend, project: Path) -> No
     assert "CU04" in done.out
     assert "Nothing was written" in done.out
     assert max(map(len, done.out.splitlines())) <= 80
-
-
-def test_written_proven_and_taken_back(rocmend: Rocmend, project: Path) -> None:
-    before = bytes_of(project)
-    done = rocmend("port", project, "--apply", "--target", "gfx1151", "--json")
-    found = data_of(done)
-    assert found["written"]
-    assert set(found["changed"]) == {"fast/train.py", "kernel.cu"}
-    assert '"default" if is_rocm else "reduce-overhead"' in (project / "fast" / "train.py").read_text()
-    proof = data_of(rocmend("port", "verify", project, "--level", "static", "--json"))
-    assert [(level["name"], level["status"]) for level in proof["levels"]] == [
-        ("identity", "passed"),
-        ("static", "passed"),
-    ]
-    again = data_of(rocmend("port", project, "--apply", "--json"))
-    assert again["changed"] == []
-    assert rocmend("port", "undo", project).code == 0
-    assert bytes_of(project) == before
-
-
-def test_a_changed_nvidia_path_fails_the_proof(rocmend: Rocmend, project: Path) -> None:
-    rocmend("port", project, "--apply")
-    path = project / "kernel.cu"
-    path.write_text(path.read_text().replace("out[threadIdx.x / 32] = kept", "out[threadIdx.x / 64] = kept"))
-    done = rocmend("port", "verify", project, "--level", "identity", "--json")
-    assert done.code == 1
-    assert data_of(done)["levels"][0]["status"] == "failed"
-
-
-def test_a_level_that_was_asked_for_and_did_not_run_is_no_success(rocmend: Rocmend, project: Path) -> None:
-    rocmend("port", project, "--apply")
-    done = rocmend("port", "verify", project, "--level", "emulated", "--json")
-    assert (done.code, data_of(done)["levels"][-1]["status"]) == (1, "not run")
-
-
-def test_a_project_that_was_not_ported_is_told_to_be_ported_first(rocmend: Rocmend, project: Path) -> None:
-    root = project.rename(project.with_name("my project"))
-    done = rocmend("port", "verify", root)
-    assert (done.code, done.out) == (2, "")
-    assert "was not ported yet: " in " ".join(done.err.split())
-    assert f"  rocmend port '{root}' --apply" in done.err.splitlines()
-    (error,) = json.loads(rocmend("port", "verify", root, "--json").out)["errors"]
-    assert error["code"] == "usage"
-
-
-def test_a_project_that_needs_no_port_is_checked_as_it_is(rocmend: Rocmend, tmp_path: Path) -> None:
-    (tmp_path / "a.py").write_text("x = 1\n")
-    done = rocmend("port", "verify", tmp_path)
-    assert done.code == 0
-    assert "No port was applied here, and there is nothing to rewrite." in " ".join(done.out.split())
-    assert rocmend("port", "verify", tmp_path, "--level", "identity").code == 1, "it was asked for and did not run"
 
 
 @pytest.mark.parametrize("command", ["", "--apply", "verify", "audit", "undo", "golden --name x"])
@@ -141,78 +58,6 @@ def test_what_is_no_project_is_wrong_use(rocmend: Rocmend, tmp_path: Path, comma
         else told
     )
     assert told in error["message"]
-
-
-GUARDS = """#ifdef USE_ROCM
-#include <hip/hip_runtime.h>
-#else
-#include <cuda_runtime.h>
-#endif
-#if CUDA_VERSION >= 11000 && !defined(USE_ROCM)
-#include <cuda_bf16.h>
-#endif
-#if defined(__HIP_PLATFORM_AMD__)
-#define HAS_HALF2 1
-#elif CUDART_VERSION >= 9000
-#define HAS_HALF2 1
-#endif
-#if !defined(USE_ROCM) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 700
-#error too old
-#endif
-
-__global__ void scale(float *out, const float *in) {
-#if defined(USE_ROCM) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800)
-  out[threadIdx.x] = in[threadIdx.x] * 2;
-#else
-  out[threadIdx.x] = in[threadIdx.x] + in[threadIdx.x];
-#endif
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;");
-#elif defined(USE_ROCM)
-  __builtin_amdgcn_s_sleep(1);
-#endif
-}
-"""
-GUARDED = """import torch
-
-ROCM = torch.version.hip is not None
-
-
-def faster(model):
-    if ROCM:
-        return torch.compile(model)
-    return torch.compile(model, mode="reduce-overhead")
-
-
-def wide():
-    return torch.version.hip is None and torch.cuda.get_device_capability() >= (9, 0)
-"""
-
-
-def test_guards_that_treat_rocm_are_left_alone(project: Path) -> None:
-    """What was ported by hand is ported: nothing is found, nothing is written, and the proof passes."""
-    (project / "kernel.cu").write_text(GUARDS)
-    (project / "fast" / "train.py").write_text(GUARDED)
-    before = bytes_of(project)
-    program = [sys.executable, "-m", "rocmend", "port"]
-
-    def run(*arguments: str | Path) -> Any:
-        done = subprocess.run([*program, *arguments, "--json"], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return json.loads(done.stdout)["data"]
-
-    found = run(project)
-    assert [file for file in found["analysis"]["files"] if file.get("issues")] == []
-    assert (found["changed"], found["added"]) == ([], [])
-    assert run(project, "--apply")["changed"] == []
-    assert bytes_of(project) == before
-    (static,) = [level for level in run("verify", project)["levels"] if level["name"] == "static"]
-    assert static["status"] == "passed"
-    # beside something that does need a port, they stay as they are
-    (project / "more.cu").write_text(KERNEL)
-    assert run(project, "--apply", "--allow-dirty")["changed"] == ["more.cu"]
-    levels = run("verify", project, "--level", "static")["levels"]
-    assert [level["status"] for level in levels] == ["passed", "passed"]
 
 
 @pytest.mark.slow
@@ -347,27 +192,6 @@ def test_sarif_escapes_names_and_tells_what_was_not_read(rocmend: Rocmend, proje
     assert "syntax error" in told["message"]["text"]
 
 
-def test_a_folder_of_hip_beside_the_sources_is_what_is_proven(rocmend: Rocmend, project: Path) -> None:
-    before = bytes_of(project)
-    assert data_of(rocmend("port", project, "--apply", "--style", "tree", "--json"))["written"]
-    assert (project / "kernel.cu").read_text() == KERNEL
-    proof = data_of(rocmend("port", "verify", project, "--level", "static", "--json"))
-    assert [level["status"] for level in proof["levels"]] == ["passed", "passed"]
-    hip = project / "rocm" / "kernel.hip"
-    assert hip.is_file()
-    again = rocmend("port", project, "--apply")  # in the style of the port that is there
-    assert again.code == 0
-    assert "Nothing to rewrite" in again.out
-    assert (project / "kernel.cu").read_text() == KERNEL
-    hip.write_text(hip.read_text() + "void moon() { cudaFlyToTheMoon(); }\n")
-    proof = data_of(rocmend("port", "verify", project, "--level", "static", "--json"))
-    assert proof["levels"][1]["status"] == "incomplete"
-    assert rocmend("port", "undo", project).code == 2
-    hip.write_text(hip.read_text().replace("void moon() { cudaFlyToTheMoon(); }\n", ""))
-    assert rocmend("port", "undo", project).code == 0
-    assert bytes_of(project) == before
-
-
 def test_one_decision_is_one_line_however_many_places_it_is_about(rocmend: Rocmend, project: Path) -> None:
     guard = "__host__ __device__ int f() {\n#if __CUDA_ARCH__ >= 700\n  return 1;\n#endif\n  return 0;\n}\n"
     for number in range(30):
@@ -380,52 +204,6 @@ def test_one_decision_is_one_line_however_many_places_it_is_about(rocmend: Rocme
     assert max(map(len, done.out.splitlines())) <= 80
     assert done.out.index("By hand: 30 places") < done.out.index("Rewritten: ")
     assert "arch_29.cu" in rocmend("port", project, "-v").out
-
-
-def test_single_files_are_linted_by_the_projects_settings(
-    rocmend: Rocmend, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (project / "pyproject.toml").write_text('[tool.rocmend.port]\nignore = ["PY01"]\nexclude = ["third_party/*"]\n')
-    (project / "third_party").mkdir()
-    (project / "third_party" / "other.cu").write_text(KERNEL)
-    (project / "README.md").write_text("cudaMalloc\n")
-    monkeypatch.chdir(project)
-    rest = ("README.md", "fast/train.py", "third_party/other.cu")
-    assert rocmend("port", "lint", *rest).code == 0
-    found = rocmend("port", "lint", "./kernel.cu", *rest, "--json")
-    assert (found.code, [file["path"] for file in data_of(found)["files"]]) == (1, ["kernel.cu"])
-    assert "CU04" in rocmend("port", "lint", project / "kernel.cu").out
-    assert rocmend("port", "lint", "../elsewhere.cu").code == 2
-    rocmend("port", ".", "--write-baseline", "known.json")
-    (project / "new.cu").write_text(KERNEL)
-    known = data_of(rocmend("port", "lint", "kernel.cu", "new.cu", "--baseline", "known.json", "--json"))
-    assert [file["path"] for file in known["files"]] == ["new.cu"]
-    rocmend("port", ".", "--apply")
-    assert rocmend("port", "lint", "kernel.cu", "new.cu").code == 0, "a guard is no finding"
-
-
-def test_lint_reads_what_was_named_or_says_that_it_did_not(
-    rocmend: Rocmend, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (project / "inner" / ".git").mkdir(parents=True)
-    (project / "inner" / "other.cu").write_text(KERNEL)
-    (project / "good.cu").write_text("int main() { return 0; }\n")
-    (project / "README.md").write_text("cudaMalloc\n")
-    monkeypatch.chdir(project)
-    for wrong, why in {
-        ("nothing.cu",): "nothing.cu does not exist",
-        ("",): "path is empty",
-        ("fast",): "fast is a folder",
-        ("inner/other.cu",): "a git repository of its own, inner",
-        ("good.cu", "typo.cu"): "typo.cu does not exist",
-    }.items():
-        done = rocmend("port", "lint", *(str(one) for one in wrong))
-        assert (done.code, why in " ".join(done.err.split())) == (2, True), (wrong, done)
-    done = rocmend("port", "lint", "README.md")
-    assert done.code == 0
-    assert "No file was read" in done.out
-    assert "README.md was not read: its name is not" in " ".join(done.out.split())
-    assert "1 file read" in rocmend("port", "lint", "good.cu", "README.md").out
 
 
 def test_what_is_known_is_not_told_again(rocmend: Rocmend, project: Path, tmp_path: Path) -> None:
@@ -469,45 +247,6 @@ def test_wrong_use_is_told(
     assert message in done.err
 
 
-def test_a_check_ports_and_proves_a_copy(rocmend: Rocmend, project: Path, tmp_path: Path) -> None:
-    before = bytes_of(project)
-    report = tmp_path / "report.html"
-    done = rocmend("check", project, "--target", "gfx1151", "--no-probe", "--no-store", "-o", report)
-    assert done.code == 1
-    assert "Port of" in done.out
-    assert bytes_of(project) == before
-    text = report.read_text()
-    for part in ("How far the port was proven", "The port as a patch", "reduce-overhead"):
-        assert part in text
-    (head,) = [line for line in text.splitlines() if '<p class="summary' in line]
-    assert f"Port of {project}: " in head
-
-
-@pytest.mark.slow
-def test_a_check_copies_what_can_be_copied(rocmend: Rocmend, project: Path, tmp_path: Path) -> None:
-    (project / "kernel.cu").unlink()
-    os.mkfifo(project / "pipe")
-    (project / "loop").symlink_to(".")
-    (project / "gone.cu").symlink_to("nowhere")
-    report = tmp_path / "report.html"
-    done = rocmend("check", project, "--target", "gfx1151", "--no-probe", "--no-store", "-o", report)
-    assert done.code == 1
-    assert "Proven in a copy up to level 1" in " ".join(done.out.split())
-
-
-@pytest.mark.slow
-def test_a_check_has_the_project_in_its_sarif(rocmend: Rocmend, project: Path, tmp_path: Path) -> None:
-    (project / "kernel.cu").unlink()
-    report = tmp_path / "report.html"
-    done = rocmend(
-        "check", project, "--target", "gfx1151", "--no-probe", "--no-store", "-o", report, "--format", "sarif"
-    )
-    machine, port = json.loads(done.out)["runs"]
-    assert {result["ruleId"] for result in port["results"]} == {"PY01"}
-    assert machine["automationDetails"] != port["automationDetails"]
-    assert "PY01" not in {result["ruleId"] for result in machine["results"]}
-
-
 def test_an_audit_tells_what_an_install_would_do(rocmend: Rocmend, project: Path, tmp_path: Path) -> None:
     (project / "requirements.txt").write_text("torch==2.3.0\njax[cuda12]\ntqdm\n")
     script = tmp_path / "install.sh"
@@ -521,25 +260,3 @@ def test_an_audit_tells_what_an_install_would_do(rocmend: Rocmend, project: Path
     shown = rocmend("port", "audit", project)
     assert "Left out" in shown.out
     assert rocmend("port", "audit", project, "--python", "/no/such/python").code == 2
-
-
-@pytest.mark.slow
-def test_golden_vectors_are_kept_and_compared(rocmend: Rocmend, project: Path) -> None:
-    pytest.importorskip("torch")
-    (project / "fast" / "ops.py").write_text("def doubled(x):\n    return x * 2\n")
-    assert rocmend("port", "golden", project, "--name", "cpu", "--device", "cpu").code == 2
-    (project / "pyproject.toml").write_text('[tool.rocmend.port]\ngolden = ["fast.ops:doubled"]\n')
-    done = rocmend("port", "golden", project, "--name", "cpu", "--device", "cpu", "--run", "--json")
-    assert done.code == 0, done.err
-    assert Path(data_of(done)["path"]).is_file()
-    (project / "fast" / "ops.py").write_text("def two(x, y):\n    return x\n\ndef doubled(x):\n    return x * 2\n")
-    (project / "pyproject.toml").write_text('[tool.rocmend.port]\ngolden = ["fast.ops:two", "fast.ops:doubled"]\n')
-    half = rocmend("port", "golden", project, "--name", "half", "--device", "cpu", "--run")
-    assert half.code == 1
-    assert "Could not be called" in half.out
-    (project / "pyproject.toml").write_text('[tool.rocmend.port]\ngolden = ["fast.ops:two"]\n')
-    none = rocmend("port", "golden", project, "--name", "none", "--device", "cpu", "--run")
-    assert none.code == 2
-    assert "missing 1 required positional argument" in none.err
-    assert sorted(path.name for path in (project / ".rocmend" / "golden").iterdir()) == ["cpu.json", "half.json"]
-    assert rocmend("port", "golden", project, "--name", "../out", "--device", "cpu").code == 2

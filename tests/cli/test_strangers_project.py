@@ -236,7 +236,7 @@ def test_children_do_not_import_from_the_working_folder() -> None:
         (("--container", "image"), "--run was not given"),
         (("--pass-env", "HF_TOKEN"), "--run was not given"),
         (("--run", "--pass-env", "NOT_THERE"), "NOT_THERE is not set"),
-        (("--run", "--pass-env", "A=B"), "expected the name of a variable"),
+        (("--run", "--pass-env", "A=B"), "expected a variable name"),
     ],
 )
 def test_options_that_say_nothing(stranger: Stranger, arguments: tuple[str, ...], words: str) -> None:

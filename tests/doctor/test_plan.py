@@ -28,7 +28,11 @@ def of(name: str) -> Diagnosis:
 
 
 def place(plan: Plan, action: str) -> int:
-    (number,) = [step.number for step in plan.steps if step.action.partition(":")[0] == action or step.action == action]
+    (number,) = [
+        step.number
+        for step in plan.steps
+        if any(action in {one, one.partition(":")[0]} for one in step.joins or (step.action,))
+    ]
     return number
 
 
@@ -36,7 +40,7 @@ def place(plan: Plan, action: str) -> int:
 def test_every_remedy_is_somewhere_and_every_action_once(name: str) -> None:
     diagnosis = of(name)
     plan = diagnosis.plan
-    actions = [step.action for step in (*plan.steps, *plan.optional) if step.action]
+    actions = [one for step in (*plan.steps, *plan.optional) for one in step.joins or (step.action,) if one]
     assert len(actions) == len(set(actions))
     assert [step.number for step in plan.steps] == list(range(1, len(plan.steps) + 1))
     groups = (*plan.steps, *plan.optional, *plan.investigate)
@@ -83,10 +87,7 @@ def test_no_wave_saving_is_not_advised_where_it_does_not_help() -> None:
         "set-kernel-parameter:amdgpu.cwsr_enable" in action
         for action in [step.action for step in plan.steps] + [o.action for o in others]
     )
-    assert (
-        "take the word aamdgpu.cwsr_enable=0 out"
-        in plan.steps[place(plan, "correct-kernel-parameters") - 1].text.lower()
-    )
+    assert "remove aamdgpu.cwsr_enable=0" in plan.steps[place(plan, "correct-kernel-parameters") - 1].text.lower()
 
 
 def test_no_wave_saving_is_the_interim_where_it_helps() -> None:
@@ -227,8 +228,9 @@ def test_any_mixture_of_findings_makes_a_plan(data: st.DataObject) -> None:
     actions = load_actions()
     plan = make_plan(findings, (), actions)
     assert plan == make_plan(list(reversed(findings)), (), actions)
-    keys = [step.action for step in (*plan.steps, *plan.optional) if step.action]
+    keys = [one for step in (*plan.steps, *plan.optional) for one in step.joins or (step.action,) if one]
     assert len(keys) == len(set(keys))
+    assert sum(any(map(_edits_command_line, step.joins or (step.action,))) for step in plan.steps) <= 1
     assert all(number < step.number for step in plan.steps for number in step.after)
     groups = (*plan.steps, *plan.optional, *plan.investigate)
     settled = {entry for step in groups for entry in step.settles}
@@ -237,6 +239,11 @@ def test_any_mixture_of_findings_makes_a_plan(data: st.DataObject) -> None:
     reboots = [step.number for step in plan.steps if step.phase is Phase.REBOOT]
     assert len(reboots) <= 1
     assert all(step.number <= reboots[0] for step in plan.steps if "reboot" in step.needs)
+
+
+def _edits_command_line(action: str) -> bool:
+    known = load_actions().get(action.partition(":")[0])
+    return known is not None and known.kernel_command_line
 
 
 @cache

@@ -192,8 +192,8 @@ def test_a_failed_case_says_what_was_read(entry_of: Make, knowledge_of: Gather, 
     unknown = Case(applies=False)
     entry = entry_of(**{**FINDING, "case": (*FINDING["case"], wrong, unknown)})
     first, second = (problem.message for problem in lint(knowledge_of(entry), today=today, declared=DECLARED))
-    assert first == "case 3 (older): says true, comes out false; kernel.version = '6.8'"
-    assert second == "case 4: says false, comes out unknown; kernel.version not collected"
+    assert first == "case 3 (older): expected true, got false; kernel.version = '6.8'"
+    assert second == "case 4: expected false, got unknown; kernel.version not collected"
 
 
 def test_files_that_cannot_be_loaded_are_reported_with_their_line(

@@ -47,7 +47,7 @@ def test_an_extra_directory_is_named_by_the_environment(
     [
         ("id = 1\n", 1, "first line is not +++"),
         ("", 1, "first line is not +++"),
-        ("+++\nid = 'x'\n", 1, "no second +++"),
+        ("+++\nid = 'x'\n", 1, "no closing +++"),
         ('+++\nid = "x"\ntitle = = 1\n+++\n', 3, "not TOML"),
         ('+++\nid = "x"\nid = "y"\n+++\n', 3, "not TOML"),
         ("+++\nid = [" + "[" * 5000 + "\n+++\n", 2, "nests deeper"),

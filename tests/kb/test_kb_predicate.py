@@ -118,7 +118,7 @@ def test_outcomes(text: str, value: object, machine_of: Build) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "nothing is stated"),
+        ("", "the predicate is empty"),
         ("kernel.version ==", "not an expression"),
         ("kernel.version = 1", "not an expression"),
         ("\0", "not an expression"),
@@ -217,7 +217,7 @@ def test_the_longest_key_is_taken_first(machine_of: Build) -> None:
 
 def test_a_senseless_operation_leaves_a_note(machine_of: Build) -> None:
     outcome = compile_predicate('kernel.version < "7"').evaluate(machine_of(FACTS))
-    assert outcome.notes == ("a text < a text has no answer; use version()",)
+    assert outcome.notes == ("a text < a text cannot be compared; use version()",)
     outcome = compile_predicate("numa.balancing").evaluate(machine_of(FACTS))
     assert "neither true nor false" in outcome.notes[0]
 

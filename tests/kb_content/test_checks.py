@@ -82,6 +82,14 @@ SCENES: dict[str, tuple[tuple[Scene, ...], Scene]] = {
     "remove-amdgpu-dkms": (({}, {"sys/module/amdgpu/version": "6.16"}), {"sys/module/amdgpu/refcnt": "1"}),
     "remove-amdvlk": (({"etc/vulkan/icd.d/amd_icd64.json": ""},), {"etc/vulkan/icd.d/radeon_icd.json": ""}),
     "remove-dkms-firmware": (({DPKG: "exit 0"}, {"bin/rpm": "exit 0"}), {DPKG: "exit 1", "bin/rpm": "exit 1"}),
+    "correct-kernel-parameters:{kernel.unknown_params_given}": (
+        (
+            {CMDLINE: "quiet aamdgpu.cwsr_enable=0\n"},
+            {CMDLINE: 'amdgpu.gfx="1" quiet\n'},
+            {CMDLINE: "quiet\n", "etc/modprobe.d/a.conf": 'options amdgpu dpm=1 gfx="1"\n'},
+        ),
+        {CMDLINE: "quiet amdgpu.cwsr_enable=0\n"},
+    ),
     "remove-kernel-parameter:amdgpu.cwsr_enable": (
         ({CMDLINE: "amdgpu.cwsr_enable=0\n", CWSR: "0\n"},),
         {CMDLINE: "quiet", CWSR: "1\n"},
@@ -158,6 +166,7 @@ FACTS = {
     "rocm.path": "/opt/rocm",
     "python.executable": "python",
     "ttm.suggested_pages_limit": 3145728,
+    "kernel.unknown_params_given": "aamdgpu.cwsr_enable=0 amdgpu.gfx=_1_",  # in place of quotes
 }
 PLACES = re.compile(r"(?<![\w~.$])/(?=(?:proc|sys|dev/(?!null)|etc|usr/share|usr/lib)\b)")
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 os.environ["TRITON_INTERPRET"] = "1"
+os.environ["ROCMEND_KERNELS_CAPTURE_AFTER"] = "1"  # calls are replayed from the third on
 HERE = Path(__file__).parent
 
 

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 
-from rocmend.kernels import allocate, fast, native
+from rocmend.kernels import allocate, native
+from rocmend.kernels import launch as launcher
 from rocmend.kernels.launch import launch
-from rocmend.kernels.native import packed
-from rocmend.kernels.repeated import Repeated
+from rocmend.kernels.native import replay as native_replay
+from rocmend.kernels.plan_cache import cached
 from rocmend.kernels.tuning import Config
 
 CONFIG = Config({"BLOCK": 64})
@@ -274,15 +275,15 @@ def driving(monkeypatch: pytest.MonkeyPatch) -> Iterator[Driver]:
     """Take the CPU for a GPU whose driver notes launches."""
     made = Driver()
     _drivers.append(made)  # objects that are freed later call it
-    monkeypatch.setattr(fast, "_JIT_FUNCTION", Kernel)
-    monkeypatch.setattr(fast, "HIP", False)
-    monkeypatch.setattr(fast, "current_device", lambda: -1)
-    monkeypatch.setattr(fast, "stream_of", lambda _index: STREAM)
+    monkeypatch.setattr(launcher, "_JIT_FUNCTION", Kernel)
+    monkeypatch.setattr(launcher, "HIP", False)
+    monkeypatch.setattr(launcher, "current_device", lambda: -1)
+    monkeypatch.setattr(launcher, "stream_of", lambda _index: STREAM)
     monkeypatch.setattr(torch.cuda, "device", lambda _device: threading.Lock())
-    monkeypatch.setattr(packed, "driver", lambda: made.told)
-    fast.forget()
+    monkeypatch.setattr(native_replay, "driver", lambda: made.told)
+    launcher.forget()
     yield made
-    fast.forget()
+    launcher.forget()
 
 
 def kernels(driver: Driver, **launcher: Any) -> tuple[Kernel, Kernel]:
@@ -294,10 +295,10 @@ def kernels(driver: Driver, **launcher: Any) -> tuple[Kernel, Kernel]:
     return first, second
 
 
-def adding(first: Kernel, second: Kernel) -> Repeated:
+def adding(first: Kernel, second: Kernel) -> cached:
     """Return a call with a temporary, an argument in the middle of a tensor, numbers, None and two results."""
 
-    @Repeated
+    @cached
     def compute(x: Any, y: Any, number: int) -> Any:
         some = allocate.empty((8,), dtype=torch.float32, device=x.device)
         out = allocate.empty((4,), dtype=torch.float32, device=x.device)
@@ -308,6 +309,6 @@ def adding(first: Kernel, second: Kernel) -> Repeated:
     return compute
 
 
-def recorded(compute: Repeated) -> Callable[..., Any]:
-    (call,) = compute.calls._kept.values()
+def recorded(compute: cached) -> Callable[..., Any]:
+    (call,) = compute.calls.values()
     return call

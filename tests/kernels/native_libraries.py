@@ -98,11 +98,11 @@ class Convolutions(Dnn):
         super().__init__()
         self.planned: list[cudnn_backend.Convolution] = []
 
-    def of(self, one: cudnn_backend.Convolution, _index: int) -> cudnn_backend.Plan:
+    def of(self, one: cudnn_backend.Convolution, _index: int) -> cudnn_backend.ExecutionPlan:
         """Return a plan, as ``cudnn_backend.plan`` does; the third one has a workspace."""
         self.planned.append(one)
         roomy = len(self.planned) % 3 == 0
-        return cudnn_backend.Plan(self.plan(workspace=roomy, number=len(self.planned)), 64 if roomy else 0)
+        return cudnn_backend.ExecutionPlan(self.plan(workspace=roomy, number=len(self.planned)), 64 if roomy else 0)
 
     def executed(self, plan: int, pack: int) -> None:
         """Compute."""

@@ -10,7 +10,8 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
-from rocmend.kernels import argmax, attention_decode, choose, fast, quantized_attention
+from rocmend.kernels import argmax, attention_decode, choose, quantized_attention
+from rocmend.kernels import launch as launcher
 from rocmend.kernels.common import arrivals
 
 pytestmark = [pytest.mark.cpu, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
@@ -90,4 +91,4 @@ def test_outputs_take_torchs_short_way_on_the_current_device_only(monkeypatch: p
     here, there = (allocate.Output((2, 3), torch.float32, torch.device("cuda", index)) for index in (1, 0))
     assert here() == ((2, 3), (3, 1), torch.float32)
     assert there() == (((2, 3), (3, 1)), 0)
-    fast.forget()
+    launcher.forget()

@@ -40,23 +40,23 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
 
 
 def test_a_kernel_asks_for_its_share(driver: Driver) -> None:
-    carveout.ask(SimpleNamespace(function=1 << 40), 44)
+    carveout.prefer(SimpleNamespace(function=1 << 40), 44)
     # No preference, then attribute 9, which is the carveout.
     assert driver.calls == [(1 << 40, 0), (1 << 40, 9, 44)]
 
 
 def test_a_record_that_says_nothing_asks_nothing(driver: Driver) -> None:
-    carveout.ask(SimpleNamespace(function=1 << 40), 0)
+    carveout.prefer(SimpleNamespace(function=1 << 40), 0)
     assert not driver.calls
 
 
 def test_what_the_driver_refuses_is_logged(driver: Driver, caplog: pytest.LogCaptureFixture) -> None:
     driver.error = 1
     with caplog.at_level(logging.WARNING):
-        carveout.ask(SimpleNamespace(function=1 << 40), 44)
+        carveout.prefer(SimpleNamespace(function=1 << 40), 44)
     assert "errors 1 and 1" in caplog.text
 
 
 def test_without_a_driver_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(carveout, "_driver", lambda: None)
-    carveout.ask(SimpleNamespace(), 44)
+    carveout.prefer(SimpleNamespace(), 44)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels import choose
+from rocmend.kernels import caches, choose
 from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
 from rocmend.kernels.problems import given, parse
 from rocmend.kernels.target import CPU, Target, by_name
@@ -121,9 +121,9 @@ def test_a_gpu_that_falls_to_the_reference_is_told_once(caplog: pytest.LogCaptur
     assert "because" in caplog.text
 
 
-def test_choices_are_remembered_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_choices_are_cached_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
-    monkeypatch.setattr(choose, "_KEPT", 3)
+    monkeypatch.setattr(caches, "MAX_ENTRIES", 3)
     device = torch.device("cpu")
     for rows in range(16, 30):
         assert choose.implementation(OP, device, Problem("float32", rows)) is fast

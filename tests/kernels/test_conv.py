@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels import conv1d, conv2d, conv_general, conv_transpose2d, convolution, executor, registry, remembered
+from rocmend.kernels import caches, conv1d, conv2d, conv_general, conv_transpose2d, convolution, executor, registry
 from rocmend.kernels import target as targets
 from rocmend.kernels.choose import UnfitError, choose, prefer
 from rocmend.kernels.ops.conv import host, reference, shape_class
@@ -161,11 +161,11 @@ def test_a_sum_in_parts_is_added_up_in_order(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(host, "_plan_parts", counted)
     torch.manual_seed(4)
     x, weight, bias = torch.randn(1, 4, 4, 256), torch.randn(8, 3, 3, 256), torch.randn(8)
-    remembered.forget()
+    caches.forget()
     with prefer("triton"):
         got, again = (conv2d(x, weight, padding=1) for _ in range(2))
         biased = conv2d(x, weight, bias, padding=1)
-    remembered.forget()
+    caches.forget()
     assert planned
     assert planned[0] > 1
     wanted = torch.nn.functional.conv2d(x.double().movedim(-1, 1), weight.double().movedim(-1, 1), padding=1)

@@ -51,7 +51,7 @@ def library(torchs: _Torchs, monkeypatch: pytest.MonkeyPatch) -> Iterator[Convol
     del torchs
     made = Convolutions()
     monkeypatch.setattr(cudnn_backend, "plan", made.of)
-    monkeypatch.setattr(cudnn, "recording", lambda: None if executor.switch.active is None else 0)
+    monkeypatch.setattr(cudnn, "capturing_device", lambda: None if executor.switch.active is None else 0)
     for _ in driving(monkeypatch):
         with choose.prefer("vendor"):
             yield made

@@ -22,7 +22,8 @@ from rocmend.kernels.ops.gather_qmm.cases import matrices
 from rocmend.kernels.suite import Maker
 from rocmend.kernels.target import by_name
 from rocmend.kernels.tuning import Config
-from rocmend.kernels.tuning.lookup import forced, triton_version
+from rocmend.kernels.tuning.lookup import forced
+from rocmend.kernels.tuning.record import triton_version
 
 pytestmark = [pytest.mark.cpu, pytest.mark.slow]
 H200 = by_name("sm90", compute_units=132)

@@ -12,9 +12,9 @@ import pytest
 torch = pytest.importorskip("torch")
 triton = pytest.importorskip("triton")
 
-from rocmend.kernels import allocate, choose, executor, fast, remembered
-from rocmend.kernels.common.plans import Plan
-from rocmend.kernels.launch import bind, launch
+from rocmend.kernels import allocate, caches, choose, executor
+from rocmend.kernels import launch as launcher
+from rocmend.kernels.launch import LaunchPlan, bind, launch
 from rocmend.kernels.ops.rms_norm.function import rms_norm
 from rocmend.kernels.target import CPU
 from rocmend.kernels.tuning import Config
@@ -70,13 +70,13 @@ def _as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         def __exit__(self, *_: object) -> None:
             pass
 
-    monkeypatch.setattr(fast, "_JIT_FUNCTION", FakeKernel)
-    monkeypatch.setattr(fast, "current_device", lambda: -1)
-    monkeypatch.setattr(fast, "stream_of", lambda _index: 42)
+    monkeypatch.setattr(launcher, "_JIT_FUNCTION", FakeKernel)
+    monkeypatch.setattr(launcher, "current_device", lambda: -1)
+    monkeypatch.setattr(launcher, "stream_of", lambda _index: 42)
     monkeypatch.setattr(torch.cuda, "device", NoGuard)
-    fast.forget()
+    launcher.forget()
     yield
-    fast.forget()
+    launcher.forget()
 
 
 def _aligned(count: int = 64, dtype: Any = torch.float32) -> Any:
@@ -89,7 +89,7 @@ def test_the_second_launch_is_the_compiled_kernels() -> None:
     kernel, x = FakeKernel(), _aligned()
     launch(kernel, (3, 2), (x, 5), {"A": 1}, CONFIG)
     launch(kernel, (4,), (x, 5), {"A": 1}, CONFIG)
-    assert kernel.plain == [((3, 2), (x, 5), {"A": 1, "BLOCK": 64, "num_warps": 4})]
+    assert kernel.plain == [((3, 2), (x, 5), {"A": 1, "BLOCK": 64, **CONFIG.options("cpu")})]
     ((*fixed, tensor, n, a, block),) = kernel.fast
     assert fixed == [4, 1, 1, 42, 1, ("packed",), None, None, None]
     assert tensor is x
@@ -128,8 +128,8 @@ def test_alignment_and_dtype_are_told_apart() -> None:
 
 
 def test_on_amd_storage_beyond_two_gibibytes_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fast, "HIP", True)
-    monkeypatch.setattr(fast, "_LARGEST_BUFFER_BYTES", 1000)
+    monkeypatch.setattr(launcher, "HIP", True)
+    monkeypatch.setattr(launcher, "_LARGEST_BUFFER_BYTES", 1000)
     kernel = FakeKernel()
     for tensor in (_aligned(64), _aligned(1024), _aligned(1024)[:8], _aligned(64)):
         launch(kernel, (1,), (tensor, 5), {}, CONFIG)
@@ -204,7 +204,7 @@ def test_hooks_get_tritons_own_path(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel.pre_run_hooks.clear()
     with monkeypatch.context() as patch:
         hook = SimpleNamespace(calls=[print])
-        patch.setattr(fast, "runtime", SimpleNamespace(launch_enter_hook=hook, launch_exit_hook=None))
+        patch.setattr(launcher, "runtime", SimpleNamespace(launch_enter_hook=hook, launch_exit_hook=None))
         bound((1,), (x, 5))
     assert (len(kernel.plain), len(kernel.fast)) == (3, 0)
     bound((1,), (x, 5))
@@ -212,7 +212,7 @@ def test_hooks_get_tritons_own_path(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_unknown_versions_get_tritons_own_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fast, "_KNOWN", False)
+    monkeypatch.setattr(launcher, "_KNOWN", False)
     kernel, x = FakeKernel(), _aligned()
     for _ in range(2):
         launch(kernel, (1,), (x, 5), {}, CONFIG)
@@ -224,7 +224,7 @@ def test_unknown_versions_get_tritons_own_path(monkeypatch: pytest.MonkeyPatch) 
     [("3.6.0", True), ("3.9.0+rocm7", True), ("3.5.1", False), ("3.10.0", False), ("4.0.0", False), ("", False)],
 )
 def test_versions(version: str, known: bool) -> None:
-    assert fast.known_version(version) is known
+    assert launcher.known_version(version) is known
 
 
 def test_a_run_time_parameter_behind_constants_gets_tritons_own_path() -> None:
@@ -249,18 +249,18 @@ def test_what_cannot_be_hashed_gets_tritons_own_path() -> None:
     assert (len(kernel.plain), len(kernel.fast)) == (3, 0)
 
 
-def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fast, "MOST_BOUND", 4)
-    monkeypatch.setattr(fast, "MOST_ENTRIES", 3)
+def test_compiled_kernels_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launcher, "MAX_BOUND", 4)
+    monkeypatch.setattr(launcher, "MAX_COMPILED", 3)
     kernel, x = FakeKernel(), _aligned()
     for value in range(20):
         launch(kernel, (1,), (x, 5), {"A": value}, CONFIG)
-        assert len(fast._bound) <= 4
+        assert len(launcher._bound) <= 4
     bound = bind(kernel, {}, CONFIG)
     kinds: tuple[Any, ...] = (2, 1, 16, 2**31, 2**33 + 1, 1.0, None)
     for kind in kinds:
         bound((1,), (x, kind))
-        assert len(bound._entries) <= 3
+        assert len(bound._compiled) <= 3
 
 
 def test_an_executor_gets_the_launch() -> None:
@@ -291,7 +291,7 @@ def test_another_device_is_made_current(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(torch.cuda, "device", Guard)
     launch(kernel, (1,), (x, 5), {}, CONFIG)
     assert entered == []
-    monkeypatch.setattr(fast, "current_device", lambda: 3)
+    monkeypatch.setattr(launcher, "current_device", lambda: 3)
     launch(kernel, (1,), (x, 5), {}, CONFIG)
     assert entered == [-1]
     assert len(kernel.fast) == 2
@@ -335,48 +335,49 @@ def test_only_a_known_launcher_without_scratch_is_passed_by(
     version: str, scratch: int, hip: bool, direct: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(triton, "__version__", version)
-    monkeypatch.setattr(fast, "HIP", hip)
+    monkeypatch.setattr(launcher, "HIP", hip)
     run = CudaLauncher(scratch)
     found: Any
-    found, middle = fast._callable(SimpleNamespace(run=run, function=11, packed_metadata="packed"))
+    found, middle = launcher._launcher(SimpleNamespace(run=run, function=11, packed_metadata="packed"))
     if direct:
         assert (found, middle) == (run.launch, (11, False, True, None, None, "packed", None, None, None))
     else:
         assert (found, middle) == (run, (11, "packed", None, None, None))
 
 
-def test_a_plan_launches_with_addresses_once_it_is_known() -> None:
+def test_a_plan_launches_with_its_numbers() -> None:
     kernel, x = FakeKernel(), _aligned()
-    one = Plan(kernel, (3,), {"A": 1}, CONFIG, (5,))
-    one((x,))
-    one((x,))
-    assert kernel.plain == [((3, 1, 1), (x, 5), {"A": 1, "BLOCK": 64, "num_warps": 4})]
-    assert kernel.fast == [(3, 1, 1, 42, 1, ("packed",), None, None, None, x.data_ptr(), 5, 1, 64)]
+    plan = LaunchPlan(kernel, (3,), {"A": 1}, CONFIG, (5,))
+    plan((x,))
+    plan((x,))
+    assert kernel.plain == [((3,), (x, 5), {"A": 1, "BLOCK": 64, **CONFIG.options("cpu")})]
+    assert kernel.fast == [(3, 1, 1, 42, 1, ("packed",), None, None, None, x, 5, 1, 64)]
 
 
-def test_a_plan_tells_alignment_and_varying_numbers_apart() -> None:
+def test_a_plan_distinguishes_alignment_and_varying_numbers() -> None:
     kernel, x = FakeKernel(("x", "y", "n", "m", "A", "BLOCK")), _aligned()
-    one = Plan(kernel, (3,), {"A": 1}, CONFIG, (5,))
+    plan = LaunchPlan(kernel, (3,), {"A": 1}, CONFIG, (5,))
     for first, second, number in ((x, x, 3), (x[1:], x, 3), (x, x[1:], 3), (x, x, 16), (x, x, 1)):
-        one((first, second), (number,))
+        plan((first, second), (number,))
     assert len(kernel.plain) == 5
-    one((x[1:], x), (7,))
-    assert kernel.fast[-1][-6:] == (x.data_ptr() + 4, x.data_ptr(), 7, 5, 1, 64)
+    plan((x[1:], x), (7,))
+    assert kernel.fast[-1][-5:] == (x, 7, 5, 1, 64)
 
 
-def test_a_plan_shows_tensors_as_other_types_and_leaves_none() -> None:
+def test_a_plan_passes_tensors_as_other_types_and_leaves_none() -> None:
     kernel, x = FakeKernel(("x", "y", "n", "A", "BLOCK")), _aligned(dtype=torch.bool)
-    one = Plan(kernel, (3,), {"A": 1}, CONFIG, (5,), (torch.uint8, None))
-    one((x, None))
-    one((x, None))
+    plan = LaunchPlan(kernel, (3,), {"A": 1}, CONFIG, (5,), (torch.uint8, None))
+    plan((x, None))
+    plan((x, None))
     ((_, (seen, none, _), _),) = kernel.plain
     assert (seen.dtype, none) == (torch.uint8, None)
-    assert kernel.fast[0][-5:] == (x.data_ptr(), None, 5, 1, 64)
+    tensor, *others = kernel.fast[0][-5:]
+    assert (tensor.dtype, tensor.data_ptr(), others) == (torch.uint8, x.data_ptr(), [None, 5, 1, 64])
 
 
 def test_a_plan_goes_to_the_executor_in_force() -> None:
     kernel, x = FakeKernel(), _aligned()
-    one = Plan(kernel, (3,), {"A": 1}, CONFIG, (5,))
+    one = LaunchPlan(kernel, (3,), {"A": 1}, CONFIG, (5,))
     recorder = executor.Recorder(CPU)
     with executor.using(recorder):
         one((x,))
@@ -386,9 +387,9 @@ def test_a_plan_goes_to_the_executor_in_force() -> None:
     assert not kernel.plain
 
 
-def test_what_is_remembered_is_bounded_and_dropped_when_decisions_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: remembered.Remembered[int] = remembered.Remembered()
-    monkeypatch.setattr(remembered, "MOST", 3)
+def test_caches_are_bounded_and_dropped_when_decisions_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: caches.Cache[int] = caches.Cache()
+    monkeypatch.setattr(caches, "MAX_ENTRIES", 3)
     for number in range(10):
         calls.keep(number, number)
         assert len(calls) <= 3
@@ -406,11 +407,11 @@ def test_what_is_remembered_is_bounded_and_dropped_when_decisions_change(monkeyp
         if change is not observed:
             assert not calls
     calls.keep("before", 1)
-    fast.forget()
+    launcher.forget()
     assert not calls
 
 
-def test_a_remembered_call_still_sees_preferences_and_poison() -> None:
+def test_a_cached_call_still_sees_preferences_and_poison() -> None:
     x = torch.randn(3, 8)
     with choose.prefer("reference"):
         wanted = rms_norm(x, None, 1e-5)

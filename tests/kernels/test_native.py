@@ -26,11 +26,12 @@ from tests.kernels.native_driver import (
     recorded,
 )
 
-from rocmend.kernels import allocate, fast, native
+from rocmend.kernels import allocate, native
+from rocmend.kernels import launch as launcher
+from rocmend.kernels.captured import Address
 from rocmend.kernels.launch import launch
-from rocmend.kernels.native import packed
-from rocmend.kernels.repeated import NumberedPlan
-from rocmend.kernels.replay import Address
+from rocmend.kernels.native import replay as native_replay
+from rocmend.kernels.plan_cache import cached_plan_with_numbers
 
 pytestmark = [pytest.mark.cpu, pytest.mark.skipif(native.module() is None, reason="no C compiler here")]
 
@@ -45,7 +46,7 @@ def test_a_call_launches_what_the_written_function_launches(driver: Driver) -> N
     x, y = torch.zeros(16), torch.zeros(16)
     for _ in range(2):
         compute((x, y), -9)
-    assert type(recorded(compute)).__name__ == "Replay"
+    assert type(recorded(compute)).__module__ == "rocmend_kernels_replay"
     assert not driver.launches
     out, nothing = compute((x, y), -9)
     assert (out.shape, out.dtype, nothing) == ((2, 2), torch.float32, None)
@@ -80,7 +81,7 @@ def test_odd_addresses_hooks_poison_and_threads_leave_the_fast_way(
         assert compute((x[:16], y), 9)[0].isnan().all()
     for hook in (lambda *_: None, SimpleNamespace(calls=[print])):
         with monkeypatch.context() as patch:
-            patch.setattr(fast.runtime, "launch_enter_hook", hook)
+            patch.setattr(launcher.runtime, "launch_enter_hook", hook)
             compute((x[:16], y), 9)
     second.pre_run_hooks.append(print)
     compute((x[:16], y), 9)
@@ -88,7 +89,7 @@ def test_odd_addresses_hooks_poison_and_threads_leave_the_fast_way(
     driver.context = 0
     compute((x[:16], y), 9)
     driver.context = 1
-    monkeypatch.setattr(fast, "current_device", lambda: 3)
+    monkeypatch.setattr(launcher, "current_device", lambda: 3)
     compute.calls.get((x[:16], y), (9,))
     assert len(driver.launches) == 2
     compute((x[:16], y), 9)
@@ -135,14 +136,14 @@ def test_parameters_are_packed_as_triton_packs_them() -> None:
         ("bf16", 1.5, 0x3FC0),
         ("fp32", 3, 0x40400000),
     ):
-        assert packed._parameter(kind, value) == (SIZES[kind], wanted)
-    assert packed._parameter("u64", 2**64 - 1) == (8, 2**64 - 1)
-    assert packed._parameter("fp64", 1.0) == (8, 0x3FF0000000000000)
-    assert packed._parameter("*fp32", Address(2, 16)) == (8, (2, 16))
+        assert native_replay._parameter(kind, value) == (SIZES[kind], wanted)
+    assert native_replay._parameter("u64", 2**64 - 1) == (8, 2**64 - 1)
+    assert native_replay._parameter("fp64", 1.0) == (8, 0x3FF0000000000000)
+    assert native_replay._parameter("*fp32", Address(2, 16)) == (8, (2, 16))
     unknown: tuple[tuple[Any, Any], ...] = (("tensordesc<fp32[8]>", 1), ("i32", 0.5), ("*fp32", "x"), (("i32",), 1))
     for each, given in unknown:
-        with pytest.raises(packed.UnknownError):
-            packed._parameter(each, given)
+        with pytest.raises(native_replay.UnknownError):
+            native_replay._parameter(each, given)
 
 
 def test_it_is_freed_with_what_it_holds(driver: Driver) -> None:
@@ -151,15 +152,14 @@ def test_it_is_freed_with_what_it_holds(driver: Driver) -> None:
         compute((torch.zeros(16), torch.zeros(16)), 9)
     gc.collect()
     before = _replays()
-    compute.calls._kept.clear()
-    compute.calls.recent.clear()
+    compute.calls.clear()
     gc.collect()
     assert _replays() == before - 1
 
 
 def _replays() -> int:
     """Return how many objects there are whose memory can be part of a cycle."""
-    return sum(type(one).__name__ == "Replay" for one in gc.get_objects())
+    return sum(type(one).__module__ == "rocmend_kernels_replay" for one in gc.get_objects())
 
 
 def test_wrong_arguments_are_refused(driver: Driver) -> None:
@@ -179,7 +179,7 @@ def test_numbers_of_the_call_are_handed_to_the_kernel(driver: Driver) -> None:
     kernel = Kernel(9, {"a": "*fp32", "n": "i32", "BLOCK": "constexpr"})
     driver.sizes[9] = [8, 4]
 
-    @NumberedPlan
+    @cached_plan_with_numbers
     def plan(_x: Any, _number: Any, option: str) -> Callable[..., Any]:
         assert option == "some"
 
@@ -202,7 +202,7 @@ def test_a_number_that_is_computed_with_is_in_no_record(driver: Driver) -> None:
     kernel = Kernel(9, {"a": "*fp32", "n": "i32", "BLOCK": "constexpr"})
     driver.sizes[9] = [8, 4]
 
-    @NumberedPlan
+    @cached_plan_with_numbers
     def plan(*_: Any) -> Callable[..., Any]:
         def call(x: Any, number: Any) -> Any:
             launch(kernel, (1,), (x, number + 1), {}, CONFIG)
@@ -214,7 +214,7 @@ def test_a_number_that_is_computed_with_is_in_no_record(driver: Driver) -> None:
     for number in (3, 5, 7, 9):
         plan((x,), (number,))
     assert not driver.launches
-    assert "plain" in repr(recorded(plan))
+    assert "_Uncaptured.compute" in repr(recorded(plan))
 
 
 @pytest.mark.parametrize("built", [True, False])
@@ -225,7 +225,7 @@ def test_torchs_compiler_runs_calls_as_they_are(driver: Driver, built: bool, mon
         pytest.skip(f"this torch cannot compile a sum with this Triton: {str(error)[:200]}")
     if not built:
         monkeypatch.setattr(native, "module", lambda: None)
-        monkeypatch.setattr(packed, "module", lambda: None)
+        monkeypatch.setattr(native_replay, "module", lambda: None)
     first, second = kernels(driver)
     compute = adding(first, second)
     y = torch.ones(16)

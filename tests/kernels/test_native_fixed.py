@@ -14,10 +14,11 @@ pytest.importorskip("triton")
 from tests.kernels.native_driver import CAPTURED, CONFIG, STREAM, Driver, Kernel, driving
 from tests.kernels.native_libraries import Dnn, Products
 
-from rocmend.kernels import fast, native
+from rocmend.kernels import launch as launcher
+from rocmend.kernels import native
+from rocmend.kernels.captured import LibraryCall
 from rocmend.kernels.launch import launch
-from rocmend.kernels.native.called import Called
-from rocmend.kernels.repeated import Repeated
+from rocmend.kernels.plan_cache import cached
 
 pytestmark = [pytest.mark.cpu, pytest.mark.skipif(native.module() is None, reason="no C compiler here")]
 MOST, TRIED, WORTH = 32, 32, 4
@@ -40,13 +41,13 @@ class _Call:
         work = self.library.product() if isinstance(self.library, Products) else self.library.plan()
         kernel = Kernel(9, {"a": "*fp32", "b": "*fp32", "BLOCK": "constexpr"})
         driver.sizes[9] = [8, 8]
-        called = Called(work)
+        called = LibraryCall(work)
 
-        @Repeated
+        @cached
         def compute(x: Any, y: Any, some: Any, out: Any) -> Any:
             if x.is_meta:
                 launch(kernel, (1,), (x, some), {}, CONFIG)
-                called.noted(some, y, out)
+                called.record(some, y, out)
             return out
 
         self.compute, self.tensors = compute, [torch.zeros(8) for _ in range(4)]
@@ -90,12 +91,12 @@ def test_addresses_that_come_again_are_one_graph(driver: Driver) -> None:
 
 def test_a_call_that_only_a_library_makes_is_one_too(driver: Driver) -> None:
     library = Products()
-    called = Called(library.product())
+    called = LibraryCall(library.product())
 
-    @Repeated
+    @cached
     def compute(x: Any, y: Any, out: Any) -> Any:
         if x.is_meta:
-            called.noted(x, y, out)
+            called.record(x, y, out)
         return out
 
     tensors = tuple([torch.zeros(8) for _ in range(3)])
@@ -115,7 +116,7 @@ def test_each_set_of_addresses_and_each_stream_has_its_own(driver: Driver, monke
     for tensors in sets:
         one(tensors)
         assert driver.graph.launched[-1][1][0].values[0] == tensors[0].data_ptr()
-    monkeypatch.setattr(fast, "stream_of", lambda _index: 43)
+    monkeypatch.setattr(launcher, "stream_of", lambda _index: 43)
     fresh = _Call(driver)
     for _ in range(4):
         fresh(fresh.tensors)
@@ -222,8 +223,7 @@ def test_all_are_freed_with_the_call(driver: Driver) -> None:
     for _ in range(4):
         one(one.tensors)
     before = driver.graph.destroyed
-    one.compute.calls._kept.clear()
-    one.compute.calls.recent.clear()
+    one.compute.calls.clear()
     del one
     gc.collect()
     assert driver.graph.destroyed == before + 3  # of the kernels and their graph, and of all steps

@@ -13,10 +13,11 @@ triton = pytest.importorskip("triton")
 
 from tests.kernels.native_driver import CONFIG, STREAM, Driver, Graphs, adding, driving, kernels
 
-from rocmend.kernels import allocate, fast, native
+from rocmend.kernels import allocate, native
+from rocmend.kernels import launch as launcher
 from rocmend.kernels.launch import launch
-from rocmend.kernels.native import packed
-from rocmend.kernels.repeated import Repeated
+from rocmend.kernels.native import replay as native_replay
+from rocmend.kernels.plan_cache import cached
 
 pytestmark = [pytest.mark.cpu, pytest.mark.skipif(native.module() is None, reason="no C compiler here")]
 
@@ -30,7 +31,7 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Driver]:
 def graphs(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> Graphs:
     """Have calls of two launches made as graphs."""
     driver.told = driver.told._replace(graphs=driver.graph.functions)
-    monkeypatch.setattr(packed, "LEAST_OF_GRAPH", 2)
+    monkeypatch.setattr(native_replay, "MIN_GRAPH_LAUNCHES", 2)
     return driver.graph
 
 
@@ -46,8 +47,7 @@ def test_several_launches_are_one_graph(driver: Driver, graphs: Graphs) -> None:
         assert (first.function, first.grid, first.threads, first.shared) == (7, (3, 2, 1), 128, 1024)
         assert first.values[:2] == (x.data_ptr() + 16, 0)
         assert second.values[:3] == (first.values[2], other.data_ptr(), out.data_ptr())
-    compute.calls._kept.clear()
-    compute.calls.recent.clear()
+    compute.calls.clear()
     gc.collect()
     assert graphs.destroyed == 2
 
@@ -55,7 +55,7 @@ def test_several_launches_are_one_graph(driver: Driver, graphs: Graphs) -> None:
 def test_only_parameters_that_changed_are_set(driver: Driver, graphs: Graphs, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = kernels(driver)
 
-    @Repeated
+    @cached
     def compute(x: Any, y: Any) -> Any:
         out = allocate.empty((4,), dtype=torch.float32, device=x.device)
         launch(first, (1,), (x, None, y, 3, 0.5), {}, CONFIG)
@@ -63,7 +63,7 @@ def test_only_parameters_that_changed_are_set(driver: Driver, graphs: Graphs, mo
         return out
 
     streams = [10]
-    monkeypatch.setattr(fast, "stream_of", lambda _index: streams[-1])
+    monkeypatch.setattr(launcher, "stream_of", lambda _index: streams[-1])
     x, other, y = torch.zeros(16), torch.zeros(16), torch.zeros(16)
     for _ in range(2):
         compute((x, y))
@@ -85,7 +85,7 @@ def test_a_graph_is_made_as_if_no_thread_captured(driver: Driver, graphs: Graphs
     assert graphs.modes == [("create", 2), ("instantiate", 2), ("launch", 2), ("launch", 0)]
     assert graphs.mode == 0
     graphs.modes.clear()
-    fast.forget()
+    launcher.forget()
     gc.collect()
     assert graphs.modes == [("destroy", 2)] * 2
     assert graphs.mode == 0
@@ -105,7 +105,7 @@ def test_a_stream_that_is_captured_gets_launches(driver: Driver, graphs: Graphs)
 
 def test_each_stream_has_a_graph_of_its_own(driver: Driver, graphs: Graphs, monkeypatch: pytest.MonkeyPatch) -> None:
     streams: list[int] = [STREAM]
-    monkeypatch.setattr(fast, "stream_of", lambda _index: streams[-1])
+    monkeypatch.setattr(launcher, "stream_of", lambda _index: streams[-1])
     compute = adding(*kernels(driver))
     x = torch.zeros(16)
     for _ in range(2):
@@ -122,7 +122,7 @@ def test_each_stream_has_a_graph_of_its_own(driver: Driver, graphs: Graphs, monk
 def test_streams_that_a_graph_does_not_suit_get_launches(
     driver: Driver, graphs: Graphs, monkeypatch: pytest.MonkeyPatch, stream: int, priority: int
 ) -> None:
-    monkeypatch.setattr(fast, "stream_of", lambda _index: stream)
+    monkeypatch.setattr(launcher, "stream_of", lambda _index: stream)
     graphs.priority = priority
     compute = adding(*kernels(driver))
     for _ in range(4):
@@ -149,7 +149,7 @@ def test_graphs_of_a_process_are_so_many_at_most(driver: Driver, graphs: Graphs)
         for _ in range(3):
             compute(given, number)
     assert (len(graphs.launched), len(driver.launches)) == (most, 2 * more)
-    fast.forget()
+    launcher.forget()
     gc.collect()
     for _ in range(3):
         compute(given, 9)
@@ -160,10 +160,10 @@ def test_a_single_launch_that_may_begin_early_is_in_no_graph(
     driver: Driver, graphs: Graphs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """There it would wait for the end of what is in front of it; of several, the first one does."""
-    monkeypatch.setattr(packed, "LEAST_OF_GRAPH", 1)
+    monkeypatch.setattr(native_replay, "MIN_GRAPH_LAUNCHES", 1)
     first, second = kernels(driver, launch_pdl=True)
 
-    @Repeated
+    @cached
     def alone(x: Any) -> Any:
         out = allocate.empty((16,), dtype=torch.float32, device=x.device)
         launch(first, (1,), (x, None, out, 3, 0.5), {}, CONFIG)

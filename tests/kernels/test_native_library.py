@@ -15,9 +15,9 @@ from tests.kernels.native_driver import CONFIG, STREAM, Driver, Kernel, driving,
 from tests.kernels.native_libraries import Dnn, Products
 
 from rocmend.kernels import allocate, native
+from rocmend.kernels.captured import LibraryCall
 from rocmend.kernels.launch import launch
-from rocmend.kernels.native.called import Called
-from rocmend.kernels.repeated import Repeated
+from rocmend.kernels.plan_cache import cached
 
 pytestmark = [pytest.mark.cpu, pytest.mark.skipif(native.module() is None, reason="no C compiler here")]
 
@@ -106,16 +106,16 @@ class _Call:
         self.setting, self.plain = True, 0
         kernel = Kernel(9, {"a": "*fp32", "b": "*fp32", "BLOCK": "constexpr"})
         driver.sizes[9] = [8, 8]
-        called = Called(self.library.product(64), [(lambda: self.setting, True)])
+        called = LibraryCall(self.library.product(64), [(lambda: self.setting, True)])
 
-        @Repeated
+        @cached
         def compute(x: Any, y: Any) -> Any:
             if not x.is_meta:
                 self.plain += 1
                 return x + y
             some, out, room = (allocate.empty((8,), dtype=torch.float32, device=x.device) for _ in range(3))
             launch(kernel, (1,), (x, some), {}, CONFIG)
-            called.noted(some, y, out, room)
+            called.record(some, y, out, room)
             if last:
                 launch(kernel, (2,), (out, out), {}, CONFIG)
             return out
@@ -134,7 +134,7 @@ def test_kernels_in_front_are_a_graph_and_the_rest_follows(driver: Driver, graph
         one.compute((x, y))
     first = len(one.library.calls)  # made from Python while it was recorded
     out = one.compute((x, y))
-    assert type(recorded(one.compute)).__name__ == "Replay"
+    assert type(recorded(one.compute)).__module__ == "rocmend_kernels_replay"
     assert one.plain == 1
     (call,) = one.library.calls[first:]
     before = driver.graph.launched[-1][1] if graphs else driver.launches[:1]
@@ -173,9 +173,8 @@ def test_a_refusal_within_a_call_is_told_as_the_librarys(driver: Driver) -> None
 
 
 def test_without_the_c_replay_it_is_called_from_python(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rocmend.kernels import tape
 
-    monkeypatch.setattr(tape, "replay", lambda *_: None)
+    monkeypatch.setattr("rocmend.kernels.replay.native_replay", lambda *_: None)
     one = _Call(driver, last=True)
     x, y = torch.ones(8), torch.ones(8)
     for _ in range(2):
@@ -189,6 +188,6 @@ def test_without_the_c_replay_it_is_called_from_python(driver: Driver, monkeypat
     assert len(one.library.calls) == before + 1
 
 
-def test_it_is_noted_where_a_call_is_recorded_alone() -> None:
-    with pytest.raises(RuntimeError, match="recorded"):
-        Called(Products().product()).noted(torch.zeros(8))
+def test_a_step_needs_a_call_that_is_captured() -> None:
+    with pytest.raises(RuntimeError, match="captured"):
+        LibraryCall(Products().product()).record(torch.zeros(8))

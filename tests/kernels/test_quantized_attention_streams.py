@@ -19,7 +19,7 @@ import numpy as np
 from tests.kernels import wavefront
 from tests.kernels.wavefront import QUARTER, ROW, bits_of
 
-from rocmend.kernels import choose, executor, remembered
+from rocmend.kernels import caches, choose, executor
 from rocmend.kernels.common import gluon
 from rocmend.kernels.ops.quantized_attention.function import quantized_attention
 from rocmend.kernels.ops.quantized_attention.kernels import ptx
@@ -288,7 +288,7 @@ def _names(launches: list[executor.Launch]) -> list[str]:
 def _suited(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("triton.experimental.gluon")
     monkeypatch.setattr(gluon, "SUITED", True)
-    remembered.forget()
+    caches.forget()
 
 
 @pytest.mark.parametrize("bits", [4, 8])

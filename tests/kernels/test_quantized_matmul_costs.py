@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("triton")
 
-from rocmend.kernels import choose, remembered
+from rocmend.kernels import caches, choose
 from rocmend.kernels.common import gluon
 from rocmend.kernels.ops.quantized_matmul import OP, Problem, costs, warpgroups
 from rocmend.kernels.target import by_name
@@ -62,9 +62,9 @@ def test_the_way_that_is_chosen_takes_hardly_longer_than_the_other(  # noqa: PLR
     bits: int, columns: int, depth: int, rows: int, unpacked: float, apart: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gluon, "SUITED", True)
-    remembered.forget()
+    caches.forget()
     chosen = choose.choose(OP, _problem(bits, columns, depth, rows), H200).implementation
-    remembered.forget()
+    caches.forget()
     assert (unpacked if chosen == "fused" else apart) <= MOST_LOST * min(unpacked, apart)
 
 

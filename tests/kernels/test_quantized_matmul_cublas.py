@@ -19,7 +19,7 @@ from rocmend.kernels import executor, native
 from rocmend.kernels.common.formats import as_int32, format_of
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.quantized_matmul import Problem, cublas, dequantized
-from rocmend.kernels.repeated import Repeated
+from rocmend.kernels.plan_cache import cached
 
 pytestmark = [pytest.mark.cpu, pytest.mark.skipif(native.module() is None, reason="no C compiler here")]
 POINTER, NUMBER, SIZE = ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t
@@ -111,7 +111,7 @@ class _Cublas:
 def library(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Cublas]:
     made = _Cublas()
     monkeypatch.setattr(ctypes, "CDLL", lambda _name: made)
-    monkeypatch.setattr(dequantized, "recording", lambda: None if executor.switch.active is None else 0)
+    monkeypatch.setattr(dequantized, "capturing_device", lambda: None if executor.switch.active is None else 0)
     for one in (cublas.plan, cublas._libraries):
         one.cache_clear()
     for _ in driving(monkeypatch):
@@ -133,7 +133,7 @@ class _Product:
         form = format_of("quantized_matmul", "affine", 4, 32)
         problem = Problem(NAMES[dtype], *form, transpose, 1, 40, columns, 64)
 
-        @Repeated
+        @cached
         def compute(x: Any, w: Any, scales: Any, biases: Any) -> Any:
             return dequantized.run(x, as_int32(w), scales, biases, form, problem)
 

@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
-from rocmend.kernels import allocate, choose, remembered
+from rocmend.kernels import allocate, caches, choose
 from rocmend.kernels.ops.quantized_matmul import Problem, few_class, host
 from rocmend.kernels.ops.quantized_matmul.few import MOST_STEPS, parts_of, unit_of
 from rocmend.kernels.ops.quantized_matmul.function import quantized_matmul
@@ -28,10 +28,10 @@ FLOATS = [("mxfp4", 4, 32), ("mxfp8", 8, 32), ("nvfp4", 4, 16)]
 def lanes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Have every product take the kernel, which the interpreter otherwise takes for some numbers of rows."""
     monkeypatch.setattr(host, "kernel_of", lambda _problem, _target: "lanes")
-    remembered.forget()
+    caches.forget()
     with choose.prefer("triton"):
         yield
-    remembered.forget()
+    caches.forget()
 
 
 def _arguments(rows: int, n: int, k: int, form: tuple[str, int, int], dtype: Any = torch.float16) -> tuple[Any, ...]:

@@ -16,7 +16,7 @@ pytest.importorskip("triton")
 
 import numpy as np
 
-from rocmend.kernels import allocate, choose, executor, remembered
+from rocmend.kernels import allocate, caches, choose, executor
 from rocmend.kernels.common import gluon
 from rocmend.kernels.launch import launch
 from rocmend.kernels.ops.quantized_matmul import OP, Problem, host, warpgroups
@@ -152,9 +152,9 @@ def test_many_rows_are_unpacked_on_the_way(
     rows: int, suited: bool, implementation: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gluon, "SUITED", suited)
-    remembered.forget()
+    caches.forget()
     assert choose.choose(OP, _problem(rows=rows), H200).implementation == implementation
-    remembered.forget()
+    caches.forget()
 
 
 @pytest.mark.parametrize("rows", [17, 64, 100, 200, 300, 2048])

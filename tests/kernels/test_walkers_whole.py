@@ -54,8 +54,12 @@ def _check(out: Any, wanted: Any) -> None:
     torch.testing.assert_close(out.double(), wanted, rtol=2.0**-8, atol=4e-6 * float(wanted.abs().max()))
 
 
-@pytest.mark.parametrize("size", [1.0, 2.0**100, 2.0**-120])
-@pytest.mark.parametrize(("rows", "columns", "depth"), [(1, 256, 1024), (8, 272, 2048), (3, 64, 4096), (1, 128, 4096)])
+# Each shape, and each size of numbers with one row and with several: sizes meet no other code in another shape.
+@pytest.mark.parametrize(
+    ("rows", "columns", "depth", "size"),
+    [(1, 256, 1024, 2.0**100), (1, 256, 1024, 2.0**-120), (1, 128, 4096, 1.0), (8, 272, 2048, 1.0),
+     (3, 64, 4096, 2.0**100), (3, 64, 4096, 2.0**-120)],
+)  # fmt: skip
 def test_a_few_rows_of_x(worker: Worker, rows: int, columns: int, depth: int, size: float) -> None:
     m = Maker(torch.device("cpu"), rows)
     x, weights = m.normal(rows, depth, dtype="bfloat16") * size, matrices(m, FORM, "bfloat16", (columns, depth))

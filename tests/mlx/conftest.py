@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 os.environ["TRITON_INTERPRET"] = "1"
+os.environ["ROCMEND_KERNELS_CAPTURE_AFTER"] = "1"  # calls are replayed from the third on
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # where torch is not imported yet, and in child processes
 HERE = Path(__file__).parent
 

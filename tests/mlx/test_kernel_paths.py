@@ -112,9 +112,9 @@ def test_quantized_products(monkeypatch: pytest.MonkeyPatch, mode: str, dtype: A
     x, y, z = (
         make(2, 3, 128, seed=1, dtype=dtype),
         make(3, 64, seed=2, dtype=dtype),
-        make(5, 1, 1, 128, seed=3, dtype=dtype),
+        make(3, 1, 1, 128, seed=3, dtype=dtype),
     )
-    experts = mx.array([[0, 3], [1, 1], [2, 0], [3, 3], [0, 1]], mx.uint32)
+    experts = mx.array([[0, 3], [1, 1], [2, 0]], mx.uint32)
     left, right = mx.array([[0], [1]]), mx.array([1, 3])
     for call in (
         lambda: mx.quantized_matmul(x, words, scales, biases, mode=mode),

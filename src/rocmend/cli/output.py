@@ -268,6 +268,18 @@ class OutputFile:
             ) from error
 
 
+def file_option(help_text: str) -> Callable[[F], F]:
+    """Add ``-o FILE``, which writes nothing where it is not given; passes ``output``."""
+    return click.option(
+        "-o",
+        "--output",
+        type=click.Path(path_type=Path, dir_okay=False),
+        default=None,
+        metavar="FILE",
+        help=help_text,
+    )
+
+
 def report_option(function: F) -> F:
     """Add ``-o FILE`` for the HTML report of a machine; passes ``output``, to be given to ``report_file``."""
     return click.option(

@@ -75,7 +75,7 @@ def check_project(path: Path, targets: Sequence[str], progress: Callable[[str], 
 
 
 def _proven(path: Path, targets: Sequence[str], progress: Callable[[str], None]) -> Proof:
-    """Port a copy and run the ladder on it, up to code objects."""
+    """Port a copy and verify it up to level compile."""
     size = _size(path)
     if size > LARGEST:
         raise UsageError(
@@ -93,7 +93,7 @@ def _proven(path: Path, targets: Sequence[str], progress: Callable[[str], None])
         analysis: Analysis = analysed(copy, targets=targets)
         apply(analysis, allow_dirty=True)
         proof = verify(copy, levels=up_to("compile"), targets=targets, progress=told)
-        return beyond(msgspec.structs.replace(proof, root=str(path)), "a check ends with level compile")
+        return beyond(msgspec.structs.replace(proof, root=str(path)), "a check stops after level compile")
 
 
 def _copied(source: str, target: str) -> str:

@@ -104,6 +104,18 @@ def target_option(function: F) -> F:
     )(function)
 
 
+def targets_option(function: F) -> F:
+    """Add ``--target GPU``, which can be repeated; passes ``targets``."""
+    return click.option(
+        "--target",
+        "targets",
+        type=GpuName(),
+        metavar="GPU",
+        multiple=True,
+        help="A GPU: gfx1151, 'RX 7900 XTX', strix-halo … Repeatable.",
+    )(function)
+
+
 def workload_option(*, required: bool = False) -> Callable[[F], F]:
     """Add ``--for WORKLOAD``; passes ``workload``."""
     # click takes an explicit default, even None, for a value, and then no longer asks for a required option

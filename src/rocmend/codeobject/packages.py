@@ -10,6 +10,8 @@ from pathlib import Path
 
 import msgspec
 
+from rocmend.core.places import user_home
+
 _OVERLAYS = (".kpack", "lib/aotriton.images", "aotriton.images")
 """Folders inside a package that device-code distributions of their own install into."""
 
@@ -38,8 +40,9 @@ def default_search_path() -> tuple[str, ...]:
         if prefix:
             found += [str(path) for path in sorted(Path(prefix).glob("lib/python3*/site-packages"), reverse=True)]
     found += [path for path in sys.path if path]
-    home = Path.home() / ".local" / "lib"
-    found += [str(path) for path in sorted(home.glob("python3*/site-packages"), reverse=True)]
+    home = user_home()
+    if home is not None:
+        found += [str(path) for path in sorted(home.glob(".local/lib/python3*/site-packages"), reverse=True)]
     found += ["/usr/lib/python3/dist-packages"]
     return tuple(dict.fromkeys(found))
 

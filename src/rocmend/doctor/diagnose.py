@@ -78,6 +78,7 @@ def diagnose(machine: Machine, knowledge: Knowledge, *, workload: str | None = N
         knowledge_problems=tuple(problems),
         python=_python(machine),
         hypothetical_target=machine.hypothetical_target,
+        no_amd_gpu=machine.value("gpus.amd_present") is False and not machine.hypothetical_target,
     )
 
 

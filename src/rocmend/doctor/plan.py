@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from rocmend.core.records import Finding, Phase, Remedy, Risk, Severity
+from rocmend.doctor import command_line
 from rocmend.doctor.records import Alternative, Decide, Missing, Plan, Step, Undecided
 from rocmend.kb.action import Action, action_name, setting_of, with_argument
 
@@ -54,8 +55,10 @@ def make_plan(findings: Sequence[Finding], undecided: Sequence[Undecided], actio
     optional = {action: step for action, step in steps.items() if action not in needed}
     if REBOOT not in needed and any("reboot" in step.needs for step in needed.values()) and REBOOT in actions:
         optional.pop(REBOOT, None)
-        needed[REBOOT] = _from_action(actions[REBOOT], REBOOT)
+        known = actions[REBOOT]
+        needed[REBOOT] = _made(known, known.phase, known.title, known.text)
         main.setdefault(REBOOT, [])
+    _join_command_line_edits(needed, main, actions)
     after = _order_of(needed, main)
     ordered = [needed[action] for action in _topological(needed, main, after)]
     numbers = {step.action: number for number, step in enumerate(ordered, 1)}
@@ -64,7 +67,7 @@ def make_plan(findings: Sequence[Finding], undecided: Sequence[Undecided], actio
             step,
             number=numbers[step.action],
             after=tuple(sorted(numbers[other] for other in after[step.action])),
-            alternatives=_alternatives(step.action, others, actions),
+            alternatives=_alternatives(step, others, actions),
         )
         for step in ordered
     ]
@@ -72,7 +75,7 @@ def make_plan(findings: Sequence[Finding], undecided: Sequence[Undecided], actio
     return Plan(
         steps=tuple(made),
         optional=(
-            *(msgspec.structs.replace(one, alternatives=_alternatives(one.action, others, actions)) for one in extra),
+            *(msgspec.structs.replace(one, alternatives=_alternatives(one, others, actions)) for one in extra),
             *_looks([wish for wish in looks if wish.optional]),
         ),
         investigate=_looks([wish for wish in looks if not wish.optional]),
@@ -83,6 +86,10 @@ def make_plan(findings: Sequence[Finding], undecided: Sequence[Undecided], actio
 def names_action(pattern: str, action: str) -> bool:
     """Whether ``after``, ``until`` or ``instead_of`` means this action; without an argument or value it means any."""
     return action == pattern or action.startswith(f"{pattern}=" if ":" in pattern else f"{pattern}:")
+
+
+def _means(pattern: str, step: Step) -> bool:
+    return any(names_action(pattern, action) for action in step.joins or (step.action,))
 
 
 _Wishes = dict[str, list[_Wish]]
@@ -152,41 +159,51 @@ def _step(action: str, asked: Sequence[_Wish], actions: Mapping[str, Action]) ->
     details = dict.fromkeys(detail for one in remedies if (detail := _detail(title, one)))
     if known is not None and known.text:
         details[with_argument(known.text, action)] = None
-    return Step(
-        number=0,
-        action=action,
-        title=title,
-        phase=min((one.phase or Phase.ENVIRONMENT for one in remedies), key=lambda phase: phase.rank),
-        text=" ".join(details),
+    phase = min((one.phase or Phase.ENVIRONMENT for one in remedies), key=lambda phase: phase.rank)
+    return msgspec.structs.replace(
+        _made(checked, phase, title, " ".join(details), asked),
         commands=next((one.commands for one in remedies if one.commands), ()),
         needs=tuple(dict.fromkeys(need for one in remedies for need in one.needs)),
         risk=max((one.risk for one in remedies), key=_RISKS.index),
         risk_note=" ".join(dict.fromkeys(one.risk_note for one in remedies if one.risk_note)),
-        check=checked.check,
-        expect=checked.expect,
         undo=next((one.undo for one in remedies if one.undo), ""),
         by_hand=any(one.by_hand for one in remedies),
-        settles=tuple(dict.fromkeys(wish.finding.entry_id for wish in asked)),
         serves=known is not None and not known.settles,
     )
 
 
-def _from_action(known: Action, action: str) -> Step:
+def _made(source: Remedy | Action, phase: Phase, title: str, text: str, asked: Iterable[_Wish] = ()) -> Step:
+    """Return the step of one remedy or action, that these findings ask for; it has no number yet."""
     return Step(
         number=0,
-        action=action,
-        title=known.title,
-        phase=known.phase,
-        text=known.text,
-        commands=known.commands,
-        needs=known.needs,
-        risk=known.risk,
-        risk_note=known.risk_note,
-        check=known.check,
-        expect=known.expect,
-        undo=known.undo,
-        by_hand=known.by_hand,
+        action=source.action if isinstance(source, Remedy) else source.id,
+        title=title,
+        phase=phase,
+        text=text,
+        commands=source.commands,
+        needs=source.needs,
+        risk=source.risk,
+        risk_note=source.risk_note,
+        check=source.check,
+        expect=source.expect,
+        undo=source.undo,
+        by_hand=source.by_hand,
+        settles=tuple(dict.fromkeys(wish.finding.entry_id for wish in asked)),
     )
+
+
+def _join_command_line_edits(steps: dict[str, Step], main: _Wishes, actions: Mapping[str, Action]) -> None:
+    """Make one step of all that edit the kernel command line, where there are several."""
+    edits = [
+        action
+        for action in steps
+        if (known := actions.get(action_name(action))) is not None and known.kernel_command_line
+    ]
+    if len(edits) > 1:
+        edits.sort(key=lambda action: (main[action][0].rank, action))
+        steps[command_line.ACTION] = command_line.joined([steps.pop(action) for action in edits])
+        asked = (wish for action in edits for wish in main.pop(action))
+        main[command_line.ACTION] = sorted(asked, key=lambda wish: wish.rank)
 
 
 def _order_of(steps: Mapping[str, Step], main: _Wishes) -> dict[str, set[str]]:
@@ -212,7 +229,7 @@ def _order_of(steps: Mapping[str, Step], main: _Wishes) -> dict[str, set[str]]:
         (wish.rank, action, pattern) for action in steps for wish in main[action] for pattern in wish.remedy.after
     )
     for _, action, pattern in said:
-        for other in sorted(other for other in steps if names_action(pattern, other)):
+        for other in sorted(other for other, step in steps.items() if _means(pattern, step)):
             effective = REBOOT if other in reboots and action not in reboots and action != REBOOT else other
             add(effective if effective in steps else other, action)
     return after
@@ -254,9 +271,9 @@ def _topological(steps: Mapping[str, Step], main: _Wishes, after: Mapping[str, s
     return ordered
 
 
-def _alternatives(action: str, others: _Wishes, actions: Mapping[str, Action]) -> tuple[Alternative, ...]:
+def _alternatives(step: Step, others: _Wishes, actions: Mapping[str, Action]) -> tuple[Alternative, ...]:
     made: dict[tuple[str, str, bool], Alternative] = {}
-    for wish in others.get(action, ()):
+    for wish in (wish for action in step.joins or (step.action,) for wish in others.get(action, ())):
         remedy = wish.remedy
         title = _title(remedy.action, remedy, actions)
         interim = bool(remedy.until)
@@ -279,26 +296,15 @@ def _alternatives(action: str, others: _Wishes, actions: Mapping[str, Action]) -
 
 def _looks(wishes: Iterable[_Wish]) -> tuple[Step, ...]:
     """Return what only looks, each text once."""
-    made: dict[tuple[str, tuple[str, ...]], Step] = {}
+    alike: dict[tuple[str, tuple[str, ...]], list[_Wish]] = {}
     for wish in wishes:
-        remedy = wish.remedy
-        key = (remedy.text, remedy.commands)
+        alike.setdefault((wish.remedy.text, wish.remedy.commands), []).append(wish)
+    made = []
+    for asked in alike.values():
+        remedy = asked[-1].remedy
         title = _title("", remedy, {})
-        before = made.get(key)
-        settles = (*(before.settles if before is not None else ()), wish.finding.entry_id)
-        made[key] = Step(
-            number=0,
-            action=remedy.action,
-            title=title,
-            phase=Phase.INVESTIGATE,
-            text=_detail(title, remedy),
-            commands=remedy.commands,
-            needs=remedy.needs,
-            risk=remedy.risk,
-            risk_note=remedy.risk_note,
-            settles=tuple(dict.fromkeys(settles)),
-        )
-    return tuple(made.values())
+        made.append(_made(remedy, Phase.INVESTIGATE, title, _detail(title, remedy), asked))
+    return tuple(made)
 
 
 _ASKED = {

@@ -137,6 +137,7 @@ class Step(msgspec.Struct, frozen=True, omit_defaults=True):
         undo: How to take it back, in Markdown.
         by_hand: A script cannot do it.
         after: Numbers of the steps that must come before.
+        joins: Ids of the actions that it carries out together; empty for one action.
         settles: Ids of the entries whose findings it settles.
         serves: Whether it settles none of these by itself, but only serves to.
         alternatives: Other ways.
@@ -156,6 +157,7 @@ class Step(msgspec.Struct, frozen=True, omit_defaults=True):
     undo: str = ""
     by_hand: bool = False
     after: tuple[int, ...] = ()
+    joins: tuple[str, ...] = ()
     settles: tuple[str, ...] = ()
     serves: bool = False
     alternatives: tuple[Alternative, ...] = ()
@@ -212,6 +214,7 @@ class Diagnosis(msgspec.Struct, frozen=True, omit_defaults=True):
         python: The Python environment; None where there is none.
         hypothetical_target: The gfx target that was asked for and that the machine does not have: then nothing of the
             machine was judged. Empty for the machine as it is.
+        no_amd_gpu: The machine was judged and has no AMD GPU.
         schema_version: Version of this record.
     """
 
@@ -227,6 +230,7 @@ class Diagnosis(msgspec.Struct, frozen=True, omit_defaults=True):
     knowledge_problems: tuple[str, ...] = ()
     python: PythonSummary | None = None
     hypothetical_target: str = ""
+    no_amd_gpu: bool = False
     schema_version: int = SCHEMA_VERSION
 
     @property

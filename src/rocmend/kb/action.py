@@ -47,6 +47,7 @@ class Action(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
         by_hand: A script cannot do it: a setting of the calling shell, a file to edit, the BIOS.
         variant: What differs on other distributions; the first that holds counts.
         workload: Workloads that it is for, empty for all: where another is asked about, it is left out.
+        kernel_command_line: It edits the kernel command line: all such actions of a plan are one step.
         settles: Whether it settles a finding, or only serves to settle it.
         id: The file's name; not written.
     """
@@ -65,6 +66,7 @@ class Action(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     by_hand: bool = False
     variant: tuple[Variant, ...] = ()
     workload: tuple[str, ...] = ()
+    kernel_command_line: bool = False
     settles: bool = True
     id: str = ""
 

@@ -100,7 +100,9 @@ def load_entries(directory: Path | None = None, *, builtin: bool = True) -> Know
         directory = Path(os.environ[EXTRA_VARIABLE])
     problems: list[LoadProblem] = []
     if directory is not None and not directory.is_dir():
-        problems.append(LoadProblem(str(directory), 0, f"not a directory; {EXTRA_VARIABLE} or the argument names it"))
+        problems.append(
+            LoadProblem(str(directory), 0, f"not a directory; it is set by {EXTRA_VARIABLE} or the argument")
+        )
     collecting = gc.isenabled()
     gc.disable()  # thousands of small objects that all live: a collection finds nothing and takes a third of the time
     try:
@@ -231,7 +233,7 @@ def parse_entry(text: str, *, topic: str = "") -> Entry:
         raise EntryFormatError(1, "the first line is not +++")
     end = text.find("\n" + _FENCE, len(_FENCE) - 1)
     if end < 0:
-        raise EntryFormatError(1, "no second +++ line ends the front matter")
+        raise EntryFormatError(1, "the front matter has no closing +++ line")
     front = text[len(_FENCE) : end + 1]
     try:
         raw = parse_toml(front, "entry")

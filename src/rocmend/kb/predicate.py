@@ -140,7 +140,7 @@ def compile_predicate(text: str) -> Predicate:
     if len(flat) > MAX_CHARS:
         raise PredicateError(text, MAX_CHARS, f"{len(flat)} characters; at most {MAX_CHARS} are allowed")
     if not flat.strip():
-        raise PredicateError(text, 0, "nothing is stated")
+        raise PredicateError(text, 0, "the predicate is empty")
     return Predicate(text, _Builder(text, flat[indent:], indent).build())
 
 
@@ -185,7 +185,7 @@ class _Builder:
     def node(self, node: ast.expr, depth: int) -> ex.Node:
         self.nodes += 1
         if depth > MAX_DEPTH or self.nodes > MAX_NODES:
-            limit = f"nested more than {MAX_DEPTH} deep" if depth > MAX_DEPTH else f"more than {MAX_NODES} parts"
+            limit = f"nested more than {MAX_DEPTH} levels deep" if depth > MAX_DEPTH else f"more than {MAX_NODES} parts"
             raise self.error(node, limit, "Split the entry, or derive a fact.")
         match node:
             case ast.Name() | ast.Attribute() | ast.Subscript():
@@ -247,7 +247,7 @@ class _Builder:
         if not isinstance(inner, ast.Name):
             raise self.error(node, "only a fact can be subscripted or have attributes")
         if len(keys) + len(parts) + depth > MAX_DEPTH:
-            raise self.error(node, f"nested more than {MAX_DEPTH} deep")
+            raise self.error(node, f"nested more than {MAX_DEPTH} levels deep")
         if not parts and inner.id in _MISSPELLED:
             raise self.error(inner, f"{inner.id!r} is no fact", f"Write {_MISSPELLED[inner.id]}.")
         if not parts and (inner.id in FUNCTIONS or inner.id == "known"):

@@ -34,12 +34,12 @@ def check_actions(entry: Entry, context: Context) -> Findings:
             yield "KB027", f"{place}: the action {name!r} {wanted} argument"
         for pattern in filter(None, (*remedy.after, remedy.instead_of, remedy.until)):
             if action_name(pattern) not in context.actions:
-                yield "KB027", f"{place}: nothing does {action_name(pattern)!r}"
+                yield "KB027", f"{place}: no remedy has the action {action_name(pattern)!r}"
         changes = bool(remedy.action) and remedy.phase not in _LOOKS and not _is_alternative(remedy)
         if changes and not (remedy.check or remedy.expect):
-            yield "KB030", f"{place}: it does not say how to check that it worked: check or expect"
+            yield "KB030", f"{place}: it has no check that it worked: add check or expect"
         if changes and not remedy.undo:
-            yield "KB030", f"{place}: it does not say how to undo it"
+            yield "KB030", f"{place}: it does not say how to undo the change: add undo"
 
 
 def check_order(entry: Entry, context: Context) -> Findings:
@@ -52,14 +52,14 @@ def check_order(entry: Entry, context: Context) -> Findings:
         after.setdefault(shared.id, set()).update(shared.after)
     for action in sorted(after):
         if _precedes(action, action, after):
-            yield "KB028", f"{action!r} comes after itself"
+            yield "KB028", f"{action!r} is ordered after itself"
     for other in context.knowledge.entries.values():
         if other.severity is not entry.severity or other.id == entry.id:
             continue
         for remedy in other.remedy:
             for before in remedy.after:
                 if remedy.action and remedy.action in after.get(before, ()):
-                    yield "KB028", f"{before!r} comes after {remedy.action!r} here, before it in {other.id}"
+                    yield "KB028", f"{before!r} is ordered after {remedy.action!r} here, but before it in {other.id}"
 
 
 def _precedes(first: str, then: str, after: Mapping[str, set[str]]) -> bool:

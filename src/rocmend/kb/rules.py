@@ -21,39 +21,39 @@ from rocmend.kb.vocabulary import CELL_STATES, TABLES, TOPICS, WORKLOADS
 from rocmend.machine.facts import KeyPatterns
 
 RULES = {
-    "KB001": "The file is an entry that can be loaded, and its id is not taken.",
+    "KB001": "The file loads as an entry, and its id is unique.",
     "KB002": "There is at least one source.",
-    "KB003": "Every source has a URL, unless it is a measurement of ours.",
+    "KB003": "Every source has a URL, unless it is our own measurement.",
     "KB004": "The review is not overdue: review_by is not before today, nor before reviewed.",
     "KB005": "Every linked id exists, and is not the entry itself.",
-    "KB006": "A contradiction is stated by both entries.",
-    "KB007": "A superseded entry says what supersedes it.",
-    "KB008": "A refuted entry says what refutes it.",
-    "KB009": "An entry with the status fixed-in says in what it is fixed.",
+    "KB006": "If an entry contradicts another, both say so.",
+    "KB007": "A superseded entry names the entry that supersedes it.",
+    "KB008": "A refuted entry names the entry that refutes it.",
+    "KB009": "An entry with the status fixed-in names the version with the fix.",
     "KB010": "An entry with a predicate has a case to which it applies.",
     "KB011": "An entry with a predicate has a case to which it does not apply.",
-    "KB012": "Every case comes out as it says.",
+    "KB012": "Every case evaluates to its expected result.",
     "KB013": "Every predicate is well formed.",
     "KB014": "Predicates and cases name only facts that a collector or derivation declares.",
     "KB015": "gfx targets and generic classes exist.",
     "KB016": "Version ranges can be read.",
-    "KB017": "Workloads are words of the list.",
+    "KB017": "Every workload is in the list of workloads.",
     "KB018": "The id is kebab-case and equal to the file's name.",
     "KB019": "Placeholders in titles, remedies and settings name declared facts.",
     "KB020": "A finding has a severity, a subject and a remedy; an entry with a severity has a predicate.",
-    "KB021": "There is an explanation.",
+    "KB021": "The entry has an explanation after the front matter.",
     "KB022": "A figure has a unit.",
-    "KB023": "The topic is one of the list.",
+    "KB023": "The topic is in the list of topics.",
     "KB024": "Cells name a known table and state.",
     "KB025": "Dates of claims and sources can be read.",
     "KB026": "A remedy with commands names an action, is an alternative to one, or has the phase investigate.",
-    "KB027": "Every action that a remedy names exists, and has an argument where it takes one.",
-    "KB028": "No order of actions closes a circle, within an entry or between two of the same severity.",
-    "KB029": "Two entries that can apply together do not set one thing to different values.",
+    "KB027": "Every action that a remedy names exists, and has an argument if and only if it takes one.",
+    "KB028": "The order of actions has no cycle, within an entry or between two of the same severity.",
+    "KB029": "Two entries that can apply together do not set the same setting to different values.",
     "KB030": "A remedy that changes something says how to check that it worked and how to undo it.",
-    "KB031": "A setting of an entry whose scope limits versions tests them in its own when.",
-    "KB032": "A setting for one family of GPUs is limited to it by scope.gfx or its own when.",
-    "KB033": "The workloads of a setting are among those of the entry's scope.",
+    "KB031": "A setting of an entry whose scope limits versions checks those versions in its own when.",
+    "KB032": "A setting for one family of GPUs is limited to that family by scope.gfx or its own when.",
+    "KB033": "The workloads of a setting are within the entry's scope.",
 }
 """Code to what it demands."""
 
@@ -105,7 +105,7 @@ def check_sources(entry: Entry, context: Context) -> Findings:
 def check_review(entry: Entry, context: Context) -> Findings:
     """Yield overdue and impossible reviews."""
     if entry.review_by < context.today:
-        yield "KB004", f"was to be reviewed by {entry.review_by}; today is {context.today}"
+        yield "KB004", f"review was due by {entry.review_by}; today is {context.today}"
     if entry.review_by < entry.reviewed:
         yield "KB004", f"review_by {entry.review_by} is before reviewed {entry.reviewed}"
     if entry.reviewed > context.today:
@@ -122,7 +122,7 @@ def check_links(entry: Entry, context: Context) -> Findings:
             elif target not in entries:
                 yield "KB005", f"{field} names {target!r}, which does not exist"
             elif field == "contradicts" and entry.id not in entries[target].links.contradicts:
-                yield "KB006", f"contradicts {target!r}, which does not say so of this entry"
+                yield "KB006", f"contradicts {target!r}, which does not list this entry under contradicts"
     if entry.status is Status.SUPERSEDED and not entry.links.superseded_by:
         yield "KB007", "superseded, but links.superseded_by is empty"
     if entry.status is Status.REFUTED and not entry.links.refuted_by:
@@ -152,7 +152,7 @@ def check_cases(entry: Entry, context: Context) -> Findings:
             words = {True: "true", False: "false", None: "unknown"}
             note = f" ({case.note})" if case.note else ""
             why = _reasons(matches)
-            yield "KB012", f"case {number}{note}: says {words[wanted]}, comes out {words[outcome]}{why}"
+            yield "KB012", f"case {number}{note}: expected {words[wanted]}, got {words[outcome]}{why}"
 
 
 def _reasons(matches: list[Match]) -> str:
@@ -180,13 +180,13 @@ def check_predicates(entry: Entry, context: Context) -> Findings:
             yield "KB013", f"{place}: {problem.message} {problem.next_step}".rstrip()
         for parts in predicate.names if predicate is not None else ():
             if not context.is_declared(parts):
-                yield "KB014", f"{place}: nothing declares the fact {'.'.join(parts)}"
+                yield "KB014", f"{place}: unknown fact {'.'.join(parts)}"
     for number, case in enumerate(entry.case, 1):
         for key in (*case.facts, *case.unset):
             parts = tuple(part for part in key.split(".") if not part.isdigit())
             if not context.is_declared(parts):
                 hint = "; write the whole key in quotes" if "." not in key else ""
-                yield "KB014", f"case {number}: nothing declares the fact {key}{hint}"
+                yield "KB014", f"case {number}: unknown fact {key}{hint}"
 
 
 def _compiled(text: str) -> tuple[Predicate | None, PredicateError | None]:
@@ -201,7 +201,7 @@ def _compiled(text: str) -> tuple[Predicate | None, PredicateError | None]:
 def check_placeholders(entry: Entry, context: Context) -> Findings:
     """Yield placeholders that can never be filled in."""
     if entry.headline and placeholders(entry.headline):
-        yield "KB019", "headline: it is for readers without a machine, and has a placeholder"
+        yield "KB019", "headline: it has a placeholder, but is shown where there is no machine to fill it in"
     texts = [("title", entry.title)]
     texts += [("remedy", text) for remedy in entry.remedy for text in _texts(remedy)]
     texts += [("setting", item.value) for item in entry.setting]
@@ -213,7 +213,7 @@ def check_placeholders(entry: Entry, context: Context) -> Findings:
                 yield "KB019", f"{place}: {error.message}"
                 continue
             if not context.is_declared(parts):
-                yield "KB019", f"{place}: nothing declares the fact {name}"
+                yield "KB019", f"{place}: unknown fact {name}"
 
 
 def _texts(remedy: Remedy) -> tuple[str, ...]:
@@ -233,7 +233,7 @@ def check_scope(entry: Entry, context: Context) -> Findings:
     named += [("cell", item.target) for item in entry.cell]
     for place, name in named:
         if name not in context.targets:
-            yield "KB015", f"{place}: {name!r} is no gfx target or generic class"
+            yield "KB015", f"{place}: {name!r} is not a gfx target or generic class"
     ranges = [("rocm", entry.scope.rocm), ("kernel", entry.scope.kernel), *entry.scope.package.items()]
     for place, text in ranges:
         try:
@@ -245,12 +245,12 @@ def check_scope(entry: Entry, context: Context) -> Findings:
     words += [word for item in entry.install for word in item.workload]
     for word in dict.fromkeys(words):
         if word not in WORKLOADS:
-            yield "KB017", f"{word!r} is no workload; known: {', '.join(sorted(WORKLOADS))}"
+            yield "KB017", f"{word!r} is not a workload; known: {', '.join(sorted(WORKLOADS))}"
     for cell in entry.cell:
         if cell.table not in TABLES:
-            yield "KB024", f"cell: {cell.table!r} is no table; known: {', '.join(sorted(TABLES))}"
+            yield "KB024", f"cell: {cell.table!r} is not a table; known: {', '.join(sorted(TABLES))}"
         if cell.state not in CELL_STATES:
-            yield "KB024", f"cell: {cell.state!r} is no state; known: {', '.join(sorted(CELL_STATES))}"
+            yield "KB024", f"cell: {cell.state!r} is not a state; known: {', '.join(sorted(CELL_STATES))}"
 
 
 def check_identity(entry: Entry, context: Context) -> Findings:
@@ -258,11 +258,11 @@ def check_identity(entry: Entry, context: Context) -> Findings:
     path = context.knowledge.paths.get(entry.id, "")
     stem = path.rpartition("/")[2].removesuffix(".md")
     if path and stem != entry.id:
-        yield "KB018", f"the file is called {stem}.md"
+        yield "KB018", f"the id differs from the file name {stem}.md"
     if not _ID.match(entry.id):
         yield "KB018", f"{entry.id!r} is not kebab-case"
     if entry.topic not in TOPICS:
-        yield "KB023", f"{entry.topic!r} is no topic; known: {', '.join(TOPICS)}"
+        yield "KB023", f"{entry.topic!r} is not a topic; known: {', '.join(TOPICS)}"
     if not entry.body.strip():
         yield "KB021", "nothing follows the front matter"
     for effect in entry.effect:
@@ -275,7 +275,7 @@ def check_finding(entry: Entry, context: Context) -> Findings:
     del context
     has_when = bool(entry.when.strip())
     if entry.severity is not None and not has_when:
-        yield "KB020", f"severity {entry.severity.value}, but no predicate decides when"
+        yield "KB020", f"severity {entry.severity.value}, but no predicate (when)"
     if not has_when:
         return
     if entry.severity is None:

@@ -27,7 +27,10 @@ def check_versions(entry: Entry, context: Context) -> Findings:
         read = set(_facts(setting))
         for name, facts in wanted:
             if not read & facts:
-                yield "KB031", f"setting {setting.name}: the scope limits {name}, when reads none of {_listed(facts)}"
+                yield (
+                    "KB031",
+                    f"setting {setting.name}: the scope limits {name}, but its when checks none of {_listed(facts)}",
+                )
 
 
 def check_family(entry: Entry, context: Context) -> Findings:
@@ -47,7 +50,7 @@ def check_workloads(entry: Entry, context: Context) -> Findings:
     for setting in entry.setting:
         beyond = [name for name in setting.workload if entry.scope.workload and name not in entry.scope.workload]
         if beyond:
-            yield "KB033", f"setting {setting.name}: {', '.join(beyond)} is not in the scope's workloads"
+            yield "KB033", f"setting {setting.name}: {', '.join(beyond)} is outside the scope's workloads"
 
 
 def _facts(setting: Setting) -> Iterator[str]:

@@ -77,7 +77,7 @@ def _ordered(comparison: str, left: Any, right: Any, reading: Reading) -> Any:
         comparable = is_number(left) and is_number(right)
     if not comparable:
         hint = "; use version()" if isinstance(left, str) and isinstance(right, str) else ""
-        return reading.note(f"{kind_of(left)} {comparison} {kind_of(right)} has no answer{hint}")
+        return reading.note(f"{kind_of(left)} {comparison} {kind_of(right)} cannot be compared{hint}")
     return bool(_ORDERINGS[comparison](left, right))
 
 

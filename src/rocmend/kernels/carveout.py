@@ -19,7 +19,7 @@ _PREFER_NONE = 0
 _PREFERRED_CARVEOUT = 9  # CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
 
 
-def ask(compiled: Any, percent: int) -> None:
+def prefer(compiled: Any, percent: int) -> None:
     """Ask for a share of a multiprocessor's memory for a kernel's launches; nothing happens where it is 0.
 
     It is a hint: the driver takes the next division that holds a program.

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rocmend.core.errors import RocmendError
-from rocmend.kernels import remembered
+from rocmend.kernels import caches, executor
 from rocmend.kernels.op import Implementation, Op, Problem, Tier, resolve
 from rocmend.kernels.target import Target
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("rocmend.kernels")
 PREFER_VARIABLE = "ROCMEND_KERNELS"
 _TIERS: tuple[Tier, ...] = ("vendor", "triton", "reference")
-_KEPT = 8192  # choices remembered; shapes that change from call to call must not grow the process
 
 
 class UnfitError(RocmendError):
@@ -47,7 +46,7 @@ class Choice(NamedTuple):
 
 
 _preferred: list[str] = [name for name in (os.environ.get(PREFER_VARIABLE, ""),) if name]
-_chosen: dict[tuple[Any, ...], Callable[..., Any]] = {}
+_chosen: caches.Cache[Callable[..., Any]] = caches.Cache()
 _told: set[tuple[str, str]] = set()
 _observed: list[tuple[str, Problem]] | None = None
 
@@ -75,7 +74,7 @@ def choose(op: Op, problem: Problem, target: Target, prefer: str | None = None) 
     reasons = "; ".join(f"{one.implementation}: {one.reason}" for one in rejected)
     raise UnfitError(
         op.name,
-        f"no implementation is fit for {problem} on {target.name}: {reasons}.",
+        f"no implementation supports {problem} on {target.name}: {reasons}.",
         next_step=f"rocmend kernels explain {op.name} shows the rules."
         + (f" {PREFER_VARIABLE} or prefer() requested {prefer}." if prefer else ""),
     )
@@ -133,20 +132,18 @@ def why(one: Implementation, prefer: str | None, fastest: str | None) -> str:
         return f"{prefer} was requested"
     if one.name == fastest:
         return "measured to be the fastest on this machine"
-    return one.note or "first in the op's order of preference that is fit"
+    return one.note or "first in the op's order of preference that supports the problem"
 
 
 def _unavailable(one: Implementation, target: Target) -> str | None:
     """Say why an implementation cannot run at all here."""
     if one.tier != "triton":
         return None
-    from rocmend.kernels import executor
-
     return executor.triton_unavailable(target)
 
 
 def implementation(op: Op, device: torch.device, problem: Problem) -> Callable[..., Any]:
-    """Return the function that computes a problem on a device; remembered, so that a second call costs one lookup."""
+    """Return the function that computes a problem on a device; cached, so that a second call costs one lookup."""
     key = (op.name, device, problem)
     found = _chosen.get(key)
     if found is None:
@@ -159,12 +156,12 @@ def observed() -> Iterator[list[tuple[str, Problem]]]:
     """Keep each op and problem that is chosen for inside."""
     global _observed  # noqa: PLW0603  one switch for the process: choices are made deep inside ops
     before, _observed = _observed, []
-    forget()
+    caches.forget()
     try:
         yield _observed
     finally:
         _observed = before
-        forget()
+        caches.forget()
 
 
 def observing() -> bool:
@@ -172,32 +169,14 @@ def observing() -> bool:
     return _observed is not None
 
 
-@contextlib.contextmanager
-def apart() -> Iterator[None]:
-    """Begin with no choices remembered, and forget those that are made inside: as ``remembered.apart``."""
-    before, then = dict(_chosen), remembered.times_forgotten()
-    _chosen.clear()
-    try:
-        yield
-    finally:
-        _chosen.clear()
-        if then == remembered.times_forgotten():
-            _chosen.update(before)
-
-
 def _select(key: tuple[Any, ...], op: Op, device: torch.device, problem: Problem) -> Callable[..., Any]:
-    from rocmend.kernels import executor
-
     if _observed is not None:
         _observed.append((op.name, problem))
     choice = choose(op, problem, executor.target_for(device), preferred())
     if choice.tier == "reference" and device.type == "cuda":
         _tell(choice)
     function: Callable[..., Any] = resolve(op.implementation(choice.implementation).run)
-    if len(_chosen) >= _KEPT:
-        _chosen.clear()
-    _chosen[key] = function
-    return function
+    return _chosen.keep(key, function)
 
 
 def _tell(choice: Choice) -> None:
@@ -215,15 +194,9 @@ def prefer(name: str) -> Iterator[None]:
     A name holds for the ops that have an implementation of that name; where no op has one, every choice fails.
     """
     _preferred.append(name)
-    forget()
+    caches.forget()
     try:
         yield
     finally:
         _preferred.pop()
-        forget()
-
-
-def forget() -> None:
-    """Drop remembered choices: after a preference, an executor or the user's records changed."""
-    _chosen.clear()
-    remembered.forget()
+        caches.forget()

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from rocmend.kernels import caches
 from rocmend.kernels import target as targets
 from rocmend.kernels.target import Target
 from rocmend.kernels.triton_cache import use_trusted_cache
@@ -21,7 +22,7 @@ from rocmend.kernels.triton_cache import use_trusted_cache
 if TYPE_CHECKING:
     import torch
 
-    from rocmend.kernels.tuning import Config
+    from rocmend.kernels.tuning.config import Config
 
 
 use_trusted_cache()  # nothing of ours launches a kernel without this module
@@ -88,34 +89,33 @@ def active() -> Executor | None:
 @contextlib.contextmanager
 def using(executor: Executor) -> Iterator[None]:
     """Send every launch inside to an executor."""
-    from rocmend.kernels import choose
-
     before, switch.active = switch.active, executor
-    choose.forget()
+    caches.forget()
     try:
         yield
     finally:
         switch.active = before
-        choose.forget()
+        caches.forget()
 
 
 def target_for(device: torch.device) -> Target:
     """Return the target that kernels for tensors on a device are launched on."""
     active = switch.active
-    # Notes are taken of tensors without data alone: other threads go on meanwhile.
-    if active is None or (device.type != "meta" and getattr(active, "aside", False)):
+    # A capture sees tensors without data only: other threads go on computing meanwhile.
+    if active is None or (device.type != "meta" and getattr(active, "meta_only", False)):
         return targets.of_device(device)
     return active.target
 
 
 @functools.cache
-def _has_triton() -> bool:
+def has_triton() -> bool:
+    """Return whether Triton is installed."""
     return importlib.util.find_spec("triton") is not None
 
 
 def interpreting() -> bool:
     """Return whether Triton's functions were defined for its interpreter (TRITON_INTERPRET=1)."""
-    if not _has_triton():
+    if not has_triton():
         return False
     import triton
 
@@ -124,7 +124,7 @@ def interpreting() -> bool:
 
 def triton_unavailable(target: Target) -> str | None:
     """Say why no Triton kernel can run on a target here, or None."""
-    if not _has_triton():
+    if not has_triton():
         return "triton is not installed"
     if switch.active is not None:
         return None

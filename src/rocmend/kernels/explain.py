@@ -12,7 +12,8 @@ from rocmend.core.suggest import unknown
 from rocmend.kernels import choose
 from rocmend.kernels.op import Op, Problem
 from rocmend.kernels.target import Target
-from rocmend.kernels.tuning.lookup import Record, records, triton_version
+from rocmend.kernels.tuning.lookup import records
+from rocmend.kernels.tuning.record import Record, triton_version
 from rocmend.kernels.tuning.user import user_records
 
 
@@ -100,7 +101,7 @@ def explain(op: Op, problem: Problem, target: Target, *, here: bool, product: st
             chosen = one.name
             considered.append(Considered(one.name, one.tier, taken=True, reason=choose.why(one, asked, measured)))
         else:
-            considered.append(Considered(one.name, one.tier, taken=False, reason=reason or "another one comes first"))
+            considered.append(Considered(one.name, one.tier, taken=False, reason=reason or "an earlier one was taken"))
     kind = op.shape_class(problem)
     cost = op.cost(problem)
     rows: tuple[RecordRow, ...] = ()

@@ -1,124 +1,129 @@
-"""A recorded call as one Python function, made for it: no loop, no look-up, each number in its place.
+"""Replay a captured call: allocate and launch what was captured, with the addresses of the call's own tensors.
 
-A call of a decode step should cost a few microseconds, of which a loop over launches and their arguments would take
-one or two. The function's source holds names and integers alone.
+A captured call is first run with views of its tensors, which compiles its kernels. Then a Python function is generated
+for it: no loop, no lookup, each number in its place. A call of a decode step should cost a few microseconds, of which
+a loop over launches and their arguments would take one or two. Its source holds names and integers only.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import torch
 
-from rocmend.kernels import allocate, fast
+from rocmend.kernels import allocate
+from rocmend.kernels import launch as launcher
+from rocmend.kernels.captured import (
+    ABSENT,
+    NUMBER,
+    TENSOR,
+    Address,
+    Arguments,
+    Captured,
+    CapturedLaunch,
+    CompiledLaunch,
+    Number,
+    TensorArgument,
+)
+from rocmend.kernels.launch import Compiled
+from rocmend.kernels.native.replay import native_replay
 
-Given = Sequence[Any]
-"""Given, None, and numbers behind them."""
-ABSENT, TENSOR, NUMBER = range(3)
-"""What stands in a place of those given."""
 
-
-class Address(NamedTuple):
-    """An argument that is the address of a tensor.
+class Replay:
+    """Replays a captured call: called with arguments like those it was captured with, it allocates and launches.
 
     Args:
-        base: Which: those given come first, then those that are made.
-        offset: In bytes from its beginning.
+        captured: The call.
+        compute: Computes it normally: with tensors that are not aligned, or without a workspace.
     """
 
-    base: int
-    offset: int
+    __slots__ = ("_captured", "_compute", "_settings", "generated")
+
+    def __init__(self, captured: Captured, compute: Callable[[Arguments], Any]) -> None:
+        self._captured, self._compute, self._settings = captured, compute, captured.settings
+        self.generated: Callable[[Arguments], Any] | None = None
+        """Computes the same faster; set once all kernels are compiled."""
+
+    def __call__(self, arguments: Arguments) -> Any:
+        """Compute with views of the tensors: the first time, under hooks, or on a device that is not current."""
+        tensors = [one for one in arguments if isinstance(one, torch.Tensor)]
+        if any(one.data_ptr() & 15 for one in tensors) or (launcher.HIP and any(map(launcher.large, tensors))):
+            return self._compute(arguments)
+        if any(found() is not wanted for found, wanted in self._settings):
+            return self._compute(arguments)
+        captured = self._captured
+        workspace = () if captured.workspace is None else captured.workspace()
+        if workspace is None:
+            return self._compute(arguments)
+        bases = (*arguments, *[output() for output in captured.outputs], *workspace)
+        for index in captured.zeroed:
+            bases[index].zero_()
+        compiled = []
+        for one in captured.launches:
+            args = [arguments[arg.argument] if isinstance(arg, Number) else arg for arg in one.args]
+            for tensor in one.tensors:
+                args[tensor.position] = _view(bases[tensor.base], tensor)
+            compiled.append(one.kernel.launch(one.grid, args))
+        if self.generated is None and compiled and all(compiled):
+            self._generate(arguments, [_compiled(*pair) for pair in zip(captured.launches, compiled, strict=True)])
+        results = [None if one is None else bases[one] for one in captured.results]
+        if captured.result_type is None:
+            return results[0]
+        return tuple(results) if captured.result_type is tuple else captured.result_type(*results)
+
+    def _generate(self, arguments: Arguments, launches: Sequence[CompiledLaunch]) -> None:
+        kinds = [ABSENT if one is None else TENSOR if isinstance(one, torch.Tensor) else NUMBER for one in arguments]
+        call = (kinds, launches, self._captured, self._compute, self)
+        self.generated = native_replay(*call) or generate(*call)
 
 
-class Number(NamedTuple):
-    """An argument that is a number of the call.
-
-    Args:
-        place: Which of those given.
-    """
-
-    place: int
-
-
-class Told(NamedTuple):
-    """A launch with its compiled kernel.
-
-    Args:
-        run: What launches.
-        grid: Programs.
-        middle: What it takes behind the stream.
-        args: What it takes then: addresses, numbers (the call's or its own), None and constants.
-        compiled: The compiled kernel.
-    """
-
-    run: Callable[..., Any]
-    grid: tuple[int, int, int]
-    middle: tuple[Any, ...]
-    args: tuple[Any, ...]
-    compiled: Any
+def _compiled(launch: CapturedLaunch, compiled: Compiled | None) -> CompiledLaunch:
+    """Return a launch with its compiled kernel."""
+    if compiled is None:
+        raise ValueError("expected a compiled kernel.")
+    x, y, z = (*launch.grid, 1, 1)[:3]
+    args: list[Any] = [*launch.args, *compiled.suffix]
+    for tensor in launch.tensors:
+        args[tensor.position] = Address(tensor.base, tensor.offset)
+    return CompiledLaunch(compiled.run, (x, y, z), compiled.prefix, tuple(args), compiled.kernel)
 
 
-class Careful(Protocol):
-    """Computes the same in a way that always works."""
-
-    @property
-    def index(self) -> int:
-        """The number of the device, or -1."""
-
-    @property
-    def kernels(self) -> list[Any]:
-        """The kernels that are launched."""
-
-    @property
-    def settings(self) -> Sequence[tuple[Callable[[], bool], bool]]:
-        """Functions and what they are to return for the record to hold."""
-
-    @property
-    def plain(self) -> Callable[[Given], Any]:
-        """Computes with tensors that lie at odd addresses."""
-
-    @property
-    def makes(self) -> list[allocate.Output]:
-        """What make the tensors that are allocated."""
-
-    @property
-    def zeroed(self) -> list[int]:
-        """Which of all tensors are filled with zeros first."""
-
-    @property
-    def room(self) -> Callable[[], Sequence[torch.Tensor] | None] | None:
-        """What gives the last two of all tensors, counters and scratch memory, or None; None where there are none."""
-
-    def carefully(self, given: Given) -> Any:
-        """Compute where somebody is told of launches, or the device is not the current one."""
+def _view(base: torch.Tensor | None, part: TensorArgument) -> torch.Tensor:
+    """Return the part of a tensor that a launch uses."""
+    if base is None:
+        raise ValueError(f"expected a tensor for argument {part.position}, got None.")
+    start = int(base.storage_offset()) * base.element_size() + part.offset
+    view = torch.empty(0, dtype=part.like.dtype, device=base.device)
+    shape, strides = part.like.shape, part.like.stride()
+    return view.set_(base.untyped_storage(), start // part.like.element_size(), shape, strides)
 
 
-def written(
-    given: Sequence[int],
-    launches: Sequence[Told],
-    results: Sequence[int | None],
-    kind: Any,
-    other: Careful,
-) -> Callable[[Given], Any]:
-    """Return a function of the tensors that allocates, launches and returns.
+def generate(
+    kinds: Sequence[int],
+    launches: Sequence[CompiledLaunch],
+    captured: Captured,
+    compute: Callable[[Arguments], Any],
+    run: Callable[[Arguments], Any],
+) -> Callable[[Arguments], Any]:
+    """Return a function of the arguments that allocates, launches and returns.
 
     Args:
-        given: For each place of what is given: ABSENT, TENSOR or NUMBER.
+        kinds: Of each argument: ABSENT, TENSOR or NUMBER.
         launches: In their order.
-        results: Which tensors are returned.
-        kind: Type of the tuple that is returned, or None for a single tensor.
-        other: Says what is allocated, and computes what the function does not.
+        captured: The call.
+        compute: Computes it normally.
+        run: Computes it under hooks, or on a device that is not current.
     """
     values: dict[str, Any] = {
-        "allocate": allocate, "runtime": fast.runtime, "current_device": fast.current_device,
-        "stream_of": fast.stream_of, "plain": other.plain, "carefully": other.carefully, "large": fast.large,
-        "hooked": fast.hooked,
+        "allocate": allocate, "runtime": launcher.runtime, "current_device": launcher.current_device,
+        "stream_of": launcher.stream_of, "compute": compute, "run": run, "large": launcher.large,
+        "hooked": launcher.hooked,
     }  # fmt: skip
     names = (f"v{number}" for number in itertools.count())
 
-    def told(value: Any) -> str:
+    def literal(value: Any) -> str:
         """Return a value as source: an integer or None itself, anything else a name."""
         if value is None or type(value) is int:
             return repr(value)
@@ -126,60 +131,54 @@ def written(
         values[name] = value
         return name
 
-    def address(one: Address) -> str:
-        base = f"a{one.base}" if one.base < len(given) else f"t{one.base}.data_ptr()"
-        return f"{base} + {one.offset}" if one.offset else base
-
     def argument(one: Any) -> str:
         if isinstance(one, Number):
-            return f"t{one.place}"
-        return address(one) if isinstance(one, Address) else told(one)
+            return f"t{one.argument}"
+        if not isinstance(one, Address):
+            return literal(one)
+        base = f"a{one.base}" if one.base < len(kinds) else f"t{one.base}.data_ptr()"
+        return f"{base} + {one.offset}" if one.offset else base
 
-    here = [index for index, kind in enumerate(given) if kind == TENSOR]
-    low = " | ".join(f"a{index}" for index in here)
-    elsewhere = [f"current_device() != {other.index}", "allocate.poisons()"]
-    elsewhere += [f"{told(kernel)}.pre_run_hooks" for kernel in dict.fromkeys(other.kernels)]
-    elsewhere += [f"{told(found)}() is not {wanted}" for found, wanted in other.settings]
+    tensors = [index for index, kind in enumerate(kinds) if kind == TENSOR]
+    addresses = " | ".join(f"a{index}" for index in tensors)
+    slow = ["hooks", f"current_device() != {captured.device_index}", "allocate.poisons()"]
+    slow += [f"{literal(kernel)}.pre_run_hooks" for kernel in captured.kernels]
+    slow += [f"{literal(found)}() is not {wanted}" for found, wanted in captured.settings]
     lines = [
-        f"{', '.join(f't{index}' for index in range(len(given)))}, = given",
-        *[f"a{index} = t{index}.data_ptr()" for index in here],
-        f"if ({low}) & 15{' or any(map(large, given))' if fast.HIP else ''}:",
-        "    return plain(given)",
+        f"{', '.join(f't{index}' for index in range(len(kinds)))}, = arguments",
+        *[f"a{index} = t{index}.data_ptr()" for index in tensors],
+        f"if ({addresses}) & 15{' or any(map(large, arguments))' if launcher.HIP else ''}:",
+        "    return compute(arguments)",
         "try:",
         "    hooks = runtime.launch_enter_hook.calls or runtime.launch_exit_hook.calls",
         "except AttributeError:",  # None, or a plain function
         "    hooks = hooked()",
-        f"if hooks or {' or '.join(elsewhere)}:",
-        "    return carefully(given)",
-        *_room(other, len(given), told),
-        *[f"t{number} = {told(make.quick)}({', '.join(map(told, make.quick_args))})"
-          for number, make in enumerate(other.makes, len(given))],
-        *[f"t{number}.zero_()" for number in other.zeroed],
-        f"stream = stream_of({other.index})",
-    ]  # fmt: skip
-    for one in launches:
-        args = [*map(told, one.grid), "stream", *map(told, one.middle)]
-        args += map(argument, one.args)
-        lines.append(f"{told(one.run)}({', '.join(args)})")
-    found = ["None" if one is None else f"t{one}" for one in results]
-    if kind is None:
-        lines.append(f"return {found[0]}")
-    else:
-        lines.append(f"return ({', '.join(found)},)" if kind is tuple else f"return {told(kind)}({', '.join(found)})")
-    source = "def replay(given):\n" + "\n".join(f"    {line}" for line in lines)
-    exec(compile(source, "<a recorded call>", "exec"), values)  # noqa: S102  its source is made of names and integers
-    replay: Callable[[Given], Any] = values["replay"]
-    return replay
-
-
-def _room(other: Careful, given: int, told: Callable[[Any], str]) -> list[str]:
-    """Return the lines that get counters and scratch memory."""
-    if other.room is None:
-        return []
-    first = given + len(other.makes)
-    return [
-        f"room = {told(other.room)}()",
-        "if room is None:",
-        "    return plain(given)",
-        f"t{first}, t{first + 1} = room",
+        f"if {' or '.join(slow)}:",
+        "    return run(arguments)",
     ]
+    if captured.workspace is not None:
+        first = len(kinds) + len(captured.outputs)
+        lines += [
+            f"workspace = {literal(captured.workspace)}()",
+            "if workspace is None:",
+            "    return compute(arguments)",
+            f"t{first}, t{first + 1} = workspace",
+        ]
+    for number, output in enumerate(captured.outputs, len(kinds)):
+        lines.append(f"t{number} = {literal(output.quick)}({', '.join(map(literal, output.quick_args))})")
+    lines += [f"t{number}.zero_()" for number in captured.zeroed]
+    lines.append(f"stream = stream_of({captured.device_index})")
+    for one in launches:
+        args = [*map(literal, one.grid), "stream", *map(literal, one.prefix), *map(argument, one.args)]
+        lines.append(f"{literal(one.run)}({', '.join(args)})")
+    results = ["None" if one is None else f"t{one}" for one in captured.results]
+    if captured.result_type is None:
+        lines.append(f"return {results[0]}")
+    elif captured.result_type is tuple:
+        lines.append(f"return ({', '.join(results)},)")
+    else:
+        lines.append(f"return {literal(captured.result_type)}({', '.join(results)})")
+    source = "def replay(arguments):\n" + "\n".join(f"    {line}" for line in lines)
+    exec(compile(source, "<a captured call>", "exec"), values)  # noqa: S102  its source is made of names and integers
+    replay: Callable[[Arguments], Any] = values["replay"]
+    return replay

@@ -1,4 +1,4 @@
-"""What is known of each op: which rung of the ladder it reached where, from records alone."""
+"""The level of proof that each op has reached on each target, from records alone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Run(msgspec.Struct, frozen=True, omit_defaults=True):
 
     Attributes:
         op: The op.
-        rung: ``reference``, ``nvidia`` or ``amd``.
+        rung: The level of proof: ``reference``, ``nvidia`` or ``amd``.
         target: ``cpu``, ``sm90``, ``gfx1151`` …
         verdict: What came out.
         passed: Cases that passed.
@@ -73,7 +73,7 @@ def from_evidence(records: Iterable[Evidence]) -> list[Run]:
 
 
 def latest(runs: Iterable[Run]) -> dict[str, dict[tuple[str, str], Run]]:
-    """Return the newest run by op, and rung and target; of one day, the last given (the user's after those shipped)."""
+    """Return the newest run by op, level of proof and target; of one day, the last given (the user's come last)."""
     found: dict[str, dict[tuple[str, str], Run]] = {}
     for run in runs:
         mine = found.setdefault(run.op, {})

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 NVIDIA_LDS_BYTES = {70: 98304, 75: 65536, 80: 166912, 86: 101376, 89: 101376, 90: 232448, 100: 232448, 120: 101376}
 
 
+UNKNOWN_UNITS = 64
+"""Compute units to plan for where neither a device nor a product says how many there are."""
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """A compilation target.
@@ -51,8 +55,20 @@ class Target:
             return int(self.name[3:-2], 10)
         return int(self.name[2:]) if self.vendor == "nvidia" else 0
 
+    @property
+    def units(self) -> int:
+        """Compute units to plan for: those of the device at hand, else of the largest product of the target."""
+        return self.compute_units or (_most_units(self.name) if self.vendor == "amd" else UNKNOWN_UNITS)
+
 
 CPU = Target("cpu", "cpu", 1, 1 << 20, ("cpu", "any"))
+
+
+@functools.cache
+def _most_units(name: str) -> int:
+    """Return the compute units of the largest GPU of a gfx target that is sold."""
+    counts = (product.compute_units // product.devices for product in gfx.products() if product.gfx == name)
+    return max(counts, default=UNKNOWN_UNITS)
 
 
 @functools.cache

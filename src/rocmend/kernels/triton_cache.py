@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from rocmend.core.files import make_private
+from rocmend.core.places import expanded
 from rocmend.core.private import cache_folder, untrusted
 
 log = logging.getLogger("rocmend.kernels")
@@ -40,5 +41,7 @@ def _folder() -> Path:
     """Source: https://github.com/triton-lang/triton, python/triton/knobs.py, ``cache_knobs``."""
     named = os.environ.get(VARIABLE)
     if named:
-        return Path(named).expanduser().absolute()
-    return Path(os.environ.get("TRITON_HOME") or Path.home()) / ".triton" / "cache"
+        return expanded(named, VARIABLE).absolute()
+    return (
+        expanded(os.environ.get("TRITON_HOME") or "~", VARIABLE, f"Set {VARIABLE} to a folder.") / ".triton" / "cache"
+    )

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from rocmend.core.errors import UsageError
+from rocmend.core.places import expanded
 from rocmend.core.records import Fact
 from rocmend.machine.facts import Machine
 
@@ -22,7 +23,7 @@ def with_rocm_path(machine: Machine, path: Path, *, check: bool) -> Machine:
     Raises:
         UsageError: The folder holds no ROCm.
     """
-    absolute = path.expanduser().absolute()
+    absolute = expanded(path, "--rocm-path").absolute()
     if check and not (absolute / "lib").is_dir():
         raise UsageError(
             "--rocm-path",

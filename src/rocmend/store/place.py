@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rocmend.core.files import make_private
-from rocmend.core.places import DATA_VARIABLE, data_home
+from rocmend.core.places import DATA_VARIABLE, data_home, expanded
 from rocmend.core.stall import StallClock
 from rocmend.store.errors import StoreError, busy, storage_errors
 
@@ -32,7 +32,7 @@ class Place:
     """
 
     def __init__(self, path: Path | None = None) -> None:
-        given = default_path() if path is None else Path(path).expanduser()
+        given = default_path() if path is None else expanded(path, "--store")
         with storage_errors(given):
             if given.is_dir():
                 given /= FILE_NAME

@@ -15,6 +15,7 @@ import msgspec
 
 from rocmend.core.errors import DataError, UsageError
 from rocmend.core.evidence import Artifact, Evidence
+from rocmend.core.suggest import unknown
 from rocmend.core.verdict import Verdict
 from rocmend.store.artifacts import ArtifactFolder, count_artifacts
 from rocmend.store.conditions import Conditions
@@ -193,11 +194,18 @@ class Store:
         )
         ids = [record_id for (record_id,) in rows]
         if not ids or not beginning:
-            raise UsageError("store", f"there is no record {beginning!r}.", next_step="`rocmend store ls` lists them.")
+            raise unknown("store", "record", beginning, self._near(beginning), listed="rocmend store ls")
         if len(ids) > 1 and beginning not in ids:
             some = ", ".join(ids[:3] + ["…"] * (len(ids) > 3))
             raise UsageError("store", f"several records begin with {beginning!r}: {some}.")
         return str(ids[0])  # the shortest that begins so comes first, and that is the beginning itself
+
+    def _near(self, given: str) -> list[str]:
+        """Return the ids among which a mistyped one is looked for: those that begin most like it, and the newest."""
+        before = self._session.rows("SELECT id FROM evidence WHERE id < ? ORDER BY id DESC LIMIT 50", (given,))
+        behind = self._session.rows("SELECT id FROM evidence WHERE id > ? ORDER BY id LIMIT 50", (given,))
+        newest = self._session.rows("SELECT id FROM evidence ORDER BY id DESC LIMIT 200", ())
+        return sorted({str(record_id) for (record_id,) in (*before, *behind, *newest)}, reverse=True)
 
     def get(self, record_id: str) -> StoredEvidence:
         """Return one record.

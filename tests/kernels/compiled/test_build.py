@@ -23,7 +23,7 @@ from rocmend.kernels.compiled.pool import Worker, WorkerEndedError
 from rocmend.kernels.compiled.spec import Spec
 from rocmend.kernels.compiled.toolchain import Toolchain
 from rocmend.kernels.compiled.toolchains import serves
-from rocmend.kernels.tuning.lookup import triton_version
+from rocmend.kernels.tuning.record import triton_version
 
 pytestmark = [pytest.mark.cpu, pytest.mark.slow]
 
@@ -79,7 +79,7 @@ def test_occupancy_is_llvms(measured: Compile) -> None:
 
 
 def test_spills_and_scratch_are_found(measured: Compile) -> None:
-    found = measured(dot("gfx1100", TRITON, kind="fp32", size=128, warps=1))
+    found = measured(dot("gfx1100", TRITON, kind="fp32", warps=1))
     assert found.vgpr_spills > 0
     assert found.scratch_bytes > 0
     assert {"spill", "scratch"} <= _checks(found, "gfx1100")

@@ -13,7 +13,7 @@ pytest.importorskip("triton")
 
 from rocmend.kernels.compiled.pool import Worker
 from rocmend.kernels.compiled.toolchain import Toolchain
-from rocmend.kernels.tuning.lookup import triton_version
+from rocmend.kernels.tuning.record import triton_version
 
 pytestmark = [pytest.mark.cpu, pytest.mark.slow]
 

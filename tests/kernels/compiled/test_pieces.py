@@ -22,11 +22,11 @@ from rocmend.kernels.compiled.names import hidden_records, name_of
 from rocmend.kernels.compiled.occupancy import occupancy, register_occupancy
 from rocmend.kernels.compiled.run import _chosen, _reason, unused_records
 from rocmend.kernels.compiled.spec import decode, encode
-from rocmend.kernels.compiled.table import Row, differences, read_table, write_table
+from rocmend.kernels.compiled.table import Row, differences, merged, read_table, write_table
 from rocmend.kernels.compiled.toolchain import Toolchain
 from rocmend.kernels.compiled.toolchains import available, choose_toolchain
 from rocmend.kernels.tuning import Asked, Config, lookup
-from rocmend.kernels.tuning.lookup import Record
+from rocmend.kernels.tuning.record import Record
 
 MEASURED = Measured(
     vgprs=64,
@@ -192,6 +192,13 @@ def test_the_table_comes_back_as_written(tmp_path: Path) -> None:
     (tmp_path / "table.json").write_text("[]")
     with pytest.raises(DataError):
         read_table(tmp_path / "table.json")
+
+
+def test_rows_of_some_ops_and_targets_are_replaced() -> None:
+    kept = [_row(op=op, target=target) for op in ("a", "b") for target in ("gfx1100", "gfx942")]
+    new = _row(op="b", target="gfx1100", identity="new")
+    assert merged(kept, [new], ["b"], ["gfx1100"]) == [*kept[:2], new, kept[3]]
+    assert merged(kept, [], ["a"], ["gfx1100", "gfx942"]) == kept[2:]
 
 
 def test_differences() -> None:

@@ -24,7 +24,7 @@ PROGRAM = """
     import msgspec
     from rocmend.kernels.compiled.pool import Pool
     from rocmend.kernels.compiled.toolchain import Toolchain
-    from rocmend.kernels.tuning.lookup import triton_version
+    from rocmend.kernels.tuning.record import triton_version
     own = triton_version()
     spec = msgspec.to_builtins(dot("gfx1100", own)) | {"kernel": "slow_kernels:never"}
     tasks = [(number, Toolchain(own), {"do": "compile", "spec": spec}) for number in range(4)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -48,6 +50,19 @@ def test_a_headers_place_in_the_project_is_found(ported: Ported) -> None:
     files = {"lib/kernels/deep/twice.cuh": header, "app/k.cu": source}
     made = compiles(ported(files, {"README": b"ported\n"}), "gfx942", "gfx1100")
     assert made.status is Status.PASSED, made.evidence
+
+
+def test_the_folder_in_which_one_stands_is_the_project(ported: Ported) -> None:
+    """A file of the project is not taken for one outside where the folder is given as ``.``."""
+    files = {
+        "lib/deep/wrong.cuh": b"#pragma once\nint wrong = absent;\n",
+        "a.cu": b'#include "deep/wrong.cuh"\n' + PORT,
+    }
+    root = ported(files, {"README": b"ported\n"})
+    command = [sys.executable, "-P", "-m", "rocmend", "port", "verify", ".", "--level", "compile", "--json"]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False, timeout=120)
+    assert "undeclared identifier 'absent'" in done.stdout
+    assert "outside of the project" not in done.stdout
 
 
 @pytest.mark.slow

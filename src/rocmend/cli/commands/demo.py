@@ -11,7 +11,7 @@ import click
 
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.names import Name
-from rocmend.cli.output import finish, output_options
+from rocmend.cli.output import file_option, finish, output_options
 from rocmend.core.errors import RocmendError, UsageError
 from rocmend.core.examples import EXPERIMENTS, PROJECT, example_machines
 from rocmend.core.files import naming
@@ -53,13 +53,7 @@ _COPIES = {
 )
 @click.argument("name", default="", type=Name("example", lambda: (*example_machines(), *_COPIES)))
 @click.argument("directory", metavar="[DIR]", type=click.Path(path_type=Path), required=False)
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=None,
-    help="Where the HTML report of a machine goes.  [default: rocmend-demo-NAME.html]",
-)
+@file_option("Where the HTML report of a machine goes.  [default: rocmend-demo-NAME.html]")
 @output_options(file=False)
 def command(name: str, directory: Path | None, output: Path | None, output_format: str) -> None:
     """Try rocmend on the examples that come with it.

@@ -152,7 +152,7 @@ def _keep(store: Store, run: OpRun, group: str) -> None:
 
 
 def _write(file: OutputFile, found: Sequence[Run]) -> None:
-    """Add records to a file of them, in place of older ones of the same op, rung and target."""
+    """Add records to a file of them, in place of older ones of the same op, level of proof and target."""
     import msgspec
 
     from rocmend.kernels.rungs import Run, latest

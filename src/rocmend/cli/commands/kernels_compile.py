@@ -58,7 +58,11 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
     help="With --fetch-triton: the hash of the wheel, for a version whose hash is not known.",
 )
 @click.option("--unpinned", is_flag=True, help="With --fetch-triton: do not check the hash.")
-@click.option("--write", type=click.Path(dir_okay=False, path_type=Path), help="Write the table to a file.")
+@click.option(
+    "--write",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the table to a file. With ops or --targets, replace their rows in it.",
+)
 @click.option(
     "--diff", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Fail where rows differ from a file's."
 )
@@ -99,7 +103,7 @@ def command(
     from rocmend.kernels import registry
     from rocmend.kernels.compiled import run
     from rocmend.kernels.compiled.fetch import fetch
-    from rocmend.kernels.compiled.table import differences, read_table, write_table
+    from rocmend.kernels.compiled.table import differences, merged, read_table, write_table
     from rocmend.kernels.compiled.toolchains import available
     from rocmend.kernels.target import by_name
 
@@ -137,7 +141,9 @@ def command(
             next_step="rocmend kernels compile --fetch-triton VERSION installs another one alongside.",
         )
     if write is not None:
-        write_table(write, report.rows)
+        partial = bool(chosen or wanted) and write.exists()
+        covered = chosen or tuple(op.name for op in registry.ops())
+        write_table(write, merged(read_table(write), report.rows, covered, names) if partial else report.rows)
     changes = differences(read_table(diff), report.rows, whole=not fast) if diff is not None else []
     # a row that is as it was kept has the findings that the kept table shows
     wrong = bool(changes or report.problems) if diff is not None else report.failed > 0

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from rocmend.cli.base import OneOf, rocmend_command
-from rocmend.cli.gpu_names import GpuName
 from rocmend.cli.names import RULE
 from rocmend.cli.output import OutputFile, finish, no_output_file, output_options, tell
 from rocmend.cli.progress import Progress
+from rocmend.cli.source import targets_option
 from rocmend.cli.streams import write_bytes
 from rocmend.core.errors import UsageError
 from rocmend.core.suggest import unknown
@@ -34,14 +34,7 @@ if TYPE_CHECKING:
     ),
 )
 @click.argument("path", type=click.Path(path_type=Path), default=".")
-@click.option(
-    "--target",
-    "targets",
-    type=GpuName(),
-    metavar="GPU",
-    multiple=True,
-    help="A GPU: gfx1151, 'RX 7900 XTX', strix-halo … Repeatable.",
-)
+@targets_option
 @click.option("--apply", "write", is_flag=True, help="Write the port into the project.")
 @click.option("--diff", "show_diff", is_flag=True, help="Print the port as a patch, and write nothing.")
 @click.option("--suggestions", is_flag=True, help="Make suggested rewrites too.")

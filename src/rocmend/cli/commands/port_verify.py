@@ -8,9 +8,9 @@ import click
 
 from rocmend.cli.base import OneOf, rocmend_command
 from rocmend.cli.execution import announce, execution_of, execution_options, listing
-from rocmend.cli.gpu_names import GpuName
 from rocmend.cli.output import finish, output_options
 from rocmend.cli.progress import Progress
+from rocmend.cli.source import targets_option
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
 _LEVELS = ("identity", "static", "compile", "emulated", "nvidia", "python", "amd")
@@ -28,14 +28,7 @@ _LEVELS = ("identity", "static", "compile", "emulated", "nvidia", "python", "amd
 )
 @click.argument("path", type=click.Path(path_type=Path), default=".")
 @click.option("--level", type=OneOf(_LEVELS), default=None, help="The last level to run [default: all that can run].")
-@click.option(
-    "--target",
-    "targets",
-    type=GpuName(),
-    metavar="GPU",
-    multiple=True,
-    help="A GPU: gfx1151, 'RX 7900 XTX', strix-halo … Repeatable.",
-)
+@targets_option
 @execution_options
 @click.option("--jobs", type=click.IntRange(1, 256), default=2, show_default=True, help="Compilers that run at once.")
 @click.option("--no-cache", is_flag=True, help="Do not use the cache.")

@@ -13,7 +13,7 @@ import click
 
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.names import PROBE
-from rocmend.cli.output import finish, output_options, report_file, shown, tell
+from rocmend.cli.output import file_option, finish, output_options, report_file, shown, tell
 from rocmend.cli.progress import Progress
 from rocmend.cli.quantities import Duration
 from rocmend.cli.source import python_option, take_snapshot
@@ -94,9 +94,7 @@ def _variables(_ctx: click.Context, _parameter: click.Parameter, values: tuple[s
 @click.option("--no-store", is_flag=True, help="Do not keep the results.")
 @click.option("--resume", metavar="RUN", default=None, help="Go on with a run that was cut short: its id, or `last`.")
 @click.option("--list", "list_only", is_flag=True, help="List the probes that fit, and stop.")
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), default=None, help="Write an HTML report too."
-)
+@file_option("Write an HTML report too.")
 @click.option("-v", "--verbose", is_flag=True, help="Print tracebacks and figures.")
 @output_options("jsonl", "junit", file=False)
 def command(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rocmend.cli.base import rocmend_command
-from rocmend.cli.output import OutputFile, must_end, tell
+from rocmend.cli.output import OutputFile, file_option, must_end, tell
 from rocmend.cli.progress import Progress
 from rocmend.cli.source import machine_option, python_option, workload_option
 from rocmend.cli.stored import existing_store, store_option
@@ -32,14 +32,7 @@ if TYPE_CHECKING:
 @machine_option
 @python_option
 @workload_option()
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=None,
-    metavar="FILE",
-    help="Write the text to this file instead of standard output.",
-)
+@file_option("Write the text to this file instead of standard output.")
 @click.option(
     "--archive",
     type=click.Path(path_type=Path, dir_okay=False),

@@ -36,8 +36,6 @@ def diagnosis_document(diagnosis: Diagnosis, machine: Machine) -> Document:
         blocks.append(Section("What was found", cards))
     blocks += undecided_blocks(diagnosis)
     summary, tone = verdict(diagnosis)
-    if machine.value("gpus.amd_present") is False and not diagnosis.hypothetical_target:
-        summary = f"This machine has no AMD GPU. {summary}"
     footer = "Nothing was changed. `rocmend doctor --explain ID` explains a finding, `-v` all of them."
     if diagnosis.plan.steps:
         footer += (
@@ -87,9 +85,8 @@ def verdict(diagnosis: Diagnosis) -> tuple[str, Tone]:
     rest = f"{diagnosis.healthy} checks passed"
     if diagnosis.undecided:
         rest += f", {len(diagnosis.undecided)} could not be decided"
-    if not named:
-        return f"Nothing wrong was found: {rest}.", tone
-    return f"{listed(named)}; {rest}.", tone
+    told = f"{listed(named)}; {rest}." if named else f"Nothing wrong was found: {rest}."
+    return f"This machine has no AMD GPU. {told}" if diagnosis.no_amd_gpu else told, tone
 
 
 def _of_a_target(diagnosis: Diagnosis, named: list[str]) -> str:

@@ -75,7 +75,7 @@ def op_row(op: Op, runs: tuple[Run, ...]) -> OpRow:
 
 def _tolerance(ulps: float, scaled: float) -> str:
     if not ulps and not scaled:
-        return "bit for bit"
+        return "bitwise equal"
     parts = [f"{ulps:g} ulp"] if ulps else []
     return " + ".join([*parts, f"{scaled:.2g} of the largest"] if scaled else parts)
 
@@ -98,7 +98,7 @@ def list_document(rows: Sequence[OpRow], problems: Sequence[str], *, whole: bool
         blocks.append(table(["op", "tiers", "dtypes", "ran, cases passed"], listed))
     blocks += [Text(f"Could not be loaded: {_escaped(problem)}", Tone.ERROR) for problem in problems]
     recorded = sum(1 for row in rows if row.runs)
-    summary = f"{count_text(len(rows), 'op')}, {recorded} with a record of having run."
+    summary = f"{count_text(len(rows), 'op')}, {recorded} with a recorded run."
     footer = "`rocmend kernels check` runs the suites here; `rocmend kernels list OP` shows one in detail."
     return Document("Kernels", summary, Tone.ERROR if problems else Tone.PLAIN, tuple(blocks), footer)
 

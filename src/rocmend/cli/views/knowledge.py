@@ -99,7 +99,7 @@ def sources_document(citations: Sequence[Citation]) -> Document:
 def lint_document(problems: Sequence[LintProblem], checked: int) -> Document:
     """Lay out what is wrong with entries."""
     if not problems:
-        return Document("Knowledge lint", f"{count_text(checked, 'entry', 'entries')}, nothing wrong.", Tone.GOOD)
+        return Document("Knowledge lint", f"{count_text(checked, 'entry', 'entries')}, no problems.", Tone.GOOD)
     lines = [
         Text(
             as_markdown(

@@ -58,7 +58,7 @@ def _reached(checked: CheckedProject) -> str:
         return f"Not proven: {checked.not_proven}"
     failed = [level.title for level in proof.levels if level.status is Status.FAILED]
     if failed:
-        return f"A proof does not hold: {'; '.join(failed)}."
+        return f"Verification failed: {'; '.join(failed)}."
     reached = proof.reached
     done = f"Proven in a copy up to level {reached.number}: {reached.title}." if reached else "Nothing was proven."
     open_ = [f"{level.name} ({level.status.value})" for level in proof.levels if level.status is not Status.PASSED]
@@ -70,8 +70,8 @@ def _proofs(checked: CheckedProject) -> list[Block]:
         return [Text(as_markdown(f"Not proven: {checked.not_proven}"), Tone.WARNING)]
     listed = f"rocmend port verify {shlex.quote(checked.port.analysis.root)} --list"
     rest = (
-        "The levels that ran did so on a copy, and executed nothing of the project: a check never does. The others are "
-        f"for the project with its port applied: `{listed}` shows what they execute."
+        "The levels that ran used a copy of the project; a check never executes the project's code. Run the others "
+        f"after the port is applied: `{listed}` shows what they execute."
     )
     return [*ladder_blocks(checked.proof), Text(rest, Tone.MUTED)]
 

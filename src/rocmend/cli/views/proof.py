@@ -28,7 +28,7 @@ def proof_document(proof: Proof, *, everything: bool = False) -> Document:
     """Lay out how far a port was proven.
 
     Args:
-        proof: What the ladder came to.
+        proof: The result of the verification.
         everything: Whether all evidence is shown, not the first pieces that matter most.
     """
     reached = proof.reached
@@ -50,7 +50,7 @@ def proof_document(proof: Proof, *, everything: bool = False) -> Document:
 
 
 def ladder_blocks(proof: Proof, *, everything: bool = False) -> list[Block]:
-    """Return the ladder as a table, then what does not hold or is open."""
+    """Return the levels as a table, then what failed or could not be checked."""
     rows = [
         [
             Cell(f"{level.number}\N{NO-BREAK SPACE}{level.name}"),
@@ -59,7 +59,7 @@ def ladder_blocks(proof: Proof, *, everything: bool = False) -> list[Block]:
         ]
         for level in proof.levels
     ]
-    blocks: list[Block] = [table(["level", "", "what it came to"], rows)]
+    blocks: list[Block] = [table(["level", "", "result"], rows)]
     commands = [level.command for level in proof.levels if level.command]
     if commands:
         blocks += [Text("To run the rest:"), Code("\n".join(commands), "sh")]

@@ -21,6 +21,7 @@ import msgspec
 
 from rocmend.codeobject.hip.headers import HEADERS_VARIABLE, STAND_INS
 from rocmend.core.errors import RocmendError
+from rocmend.core.places import expanded
 from rocmend.core.supervise import run_command
 
 __all__ = ["KIND_VARIABLE", "NoToolchainError", "Toolchain", "find_toolchain"]
@@ -86,12 +87,12 @@ def find_toolchain(environment: Mapping[str, str] | None = None) -> Toolchain:
 
 @cache
 def _find(wanted: str, headers: str, rocm_path: str, hip_path: str, path: str) -> Toolchain:
-    folders = tuple(str(Path(one).expanduser().resolve()) for one in headers.split(os.pathsep) if one)
+    folders = tuple(str(expanded(one, HEADERS_VARIABLE).resolve()) for one in headers.split(os.pathsep) if one)
     absent = [folder for folder in folders if not Path(folder).is_dir()]
     if absent:
         raise NoToolchainError("hip compile", f"{HEADERS_VARIABLE} names {absent[0]}, which is no folder.")
     if wanted not in {"", "pip", "rocm"}:
-        found = _rocm(Path(wanted).expanduser(), folders)
+        found = _rocm(expanded(wanted, KIND_VARIABLE), folders)
         if found is None:
             raise NoToolchainError(
                 "hip compile",

@@ -50,9 +50,9 @@ def room(device: torch.device, counters: int, size_bytes: int) -> Room | None:
         size_bytes: Scratch memory it needs.
     """
     if device.type != "cuda":
-        noted = getattr(executor.switch.active, "room", None) if device.type == "meta" else None
-        if noted is not None:  # the call is being recorded
-            return Room(*noted(counters, size_bytes))
+        captured = getattr(executor.switch.active, "workspace", None) if device.type == "meta" else None
+        if captured is not None:  # the call is being captured
+            return Room(*captured(counters, size_bytes))
         zeros = torch.zeros(counters, dtype=torch.int32, device=device)
         return Room(zeros, allocate.empty((-(-size_bytes // 8),), dtype=torch.int64, device=device))
     index = device.index

@@ -18,27 +18,6 @@ from rocmend.kernels.language import INTERPRETED
 
 
 @triton.jit
-def codes_at(rows, k, mask, BITS: tl.constexpr):
-    """Return the codes at places of rows, as int32; for every width, through one or two loads a code.
-
-    Args:
-        rows: Pointers to the first word of each row, to be broadcast against k.
-        k: Places in the row.
-        mask: Where to load; codes elsewhere are 0.
-        BITS: 1 to 8.
-    """
-    bit = k * BITS
-    word = bit >> 5
-    shift = (bit & 31).to(tl.uint32)
-    codes = tl.load(rows + word, mask=mask, other=0).to(tl.uint32, bitcast=True) >> shift
-    if 32 % BITS != 0:
-        straddles = mask & (shift > 32 - BITS)
-        high = tl.load(rows + word + 1, mask=straddles, other=0).to(tl.uint32, bitcast=True)
-        codes = codes | (high << ((32 - shift) & 31))
-    return (codes & ((1 << BITS) - 1)).to(tl.int32)
-
-
-@triton.jit
 def unpack(words, ROWS: tl.constexpr, WORDS: tl.constexpr, BITS: tl.constexpr):
     """Return the codes of words [ROWS, WORDS] as int32 [ROWS, WORDS * 32 / BITS], in order; BITS divides 32."""
     shifts = tl.arange(0, 32 // BITS) * BITS
@@ -98,27 +77,6 @@ def scale_of(raw, MODE: tl.constexpr):
     else:
         scale = e8m0(raw)
     return scale
-
-
-@triton.jit
-def weights_at(rows, scale_rows, bias_rows, k, mask, MODE: tl.constexpr, BITS: tl.constexpr, GROUP: tl.constexpr):
-    """Return weights at places of rows in fp32: plain and right for every format, slow where scales repeat.
-
-    Args:
-        rows: Pointers to the first word of each row, to be broadcast against k.
-        scale_rows: Pointers to the first scale of each row.
-        bias_rows: Pointers to the first bias of each row; None but for affine.
-        k: Places in the row.
-        mask: Where to load; weights elsewhere are 0.
-        MODE: ``affine``, ``mxfp4``, ``mxfp8`` or ``nvfp4``.
-        BITS: 1 to 8.
-        GROUP: Codes that share a scale.
-    """
-    value = value_of(codes_at(rows, k, mask, BITS), MODE)
-    value = value * scale_of(tl.load(scale_rows + k // GROUP, mask=mask, other=0), MODE)
-    if MODE == "affine":
-        value += tl.load(bias_rows + k // GROUP, mask=mask, other=0).to(tl.float32)
-    return value
 
 
 @triton.jit

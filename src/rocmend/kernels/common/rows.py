@@ -9,8 +9,6 @@ from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import Config
 
-_UNKNOWN_UNITS = 64  # programs are counted for this many compute units where only the target is known
-
 
 def check_floating(op: str, **tensors: torch.Tensor | None) -> None:
     """Check that tensors have a floating type.
@@ -58,12 +56,7 @@ def tile(n: int, config: Config) -> tuple[int, int]:
     return block, max(1, config.get("tile", 1) // block)
 
 
-def units(target: Target) -> int:
-    """Return the compute units of the device at hand."""
-    return target.compute_units or _UNKNOWN_UNITS
-
-
 def splits(rows: int, n: int, chunk: int, target: Target) -> int:
     """Return over how many programs a row is split, so that few rows occupy the device: a power of two up to 64."""
-    wanted = cdiv(4 * units(target), max(rows, 1))
+    wanted = cdiv(4 * target.units, max(rows, 1))
     return min(64, next_power_of_2(max(1, min(wanted, cdiv(n, chunk)))))

@@ -1,4 +1,4 @@
-"""The third rung: what ops launch, compiled for targets that are not there, and checked.
+"""The level of proof *compiled*: what ops launch, compiled for targets that are not there, and checked.
 
 ``record.record`` gives the launches of a case, ``record.specialise`` what Triton would compile for one,
 ``build.compile_launch`` the code object with the layout of its arguments, ``measure.measure`` its figures.

@@ -6,7 +6,7 @@ from packaging.specifiers import SpecifierSet
 
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import Asked, records
-from rocmend.kernels.tuning.lookup import Record
+from rocmend.kernels.tuning.record import Record
 
 
 def name_of(op: str, found: Record) -> str:

@@ -138,16 +138,13 @@ def gpu_target(target: Target) -> Any:
 
 
 def specialise(launch: Launch, target: Target, op: str = "", case: str = "", record_used: str = "") -> Spec:
-    """Return what Triton would compile for a launch: it is asked itself how the arguments specialise the kernel.
-
-    Contracting multiplications and additions is allowed explicitly: Triton 3.9 says that the default changes in 3.10.
-    """
+    """Return what Triton compiles when the launch runs: the same options; Triton itself specialises the arguments."""
     from triton.compiler.compiler import make_backend
     from triton.runtime.jit import create_function_from_signature
 
     backend = make_backend(gpu_target(target))
     kernel = launch.kernel
-    options = {**launch.config.options(target.vendor), "enable_fp_fusion": True}
+    options = launch.config.options(target.vendor)
     binder: Callable[..., Any] = create_function_from_signature(kernel.signature, kernel.params, backend)
     given = {**launch.constants, **options}
     bound, specialisation, _ = binder(*launch.args, **given)

@@ -96,6 +96,20 @@ def write_table(path: Path, rows: Iterable[Row]) -> None:
     write_named(path, header[:-1] + ',"rows":[\n' + ",\n".join(lines) + "\n]}\n")
 
 
+def merged(kept: Iterable[Row], made: Sequence[Row], ops: Sequence[str], target_names: Sequence[str]) -> list[Row]:
+    """Replace the rows of some ops and targets in a table, in the order of ops, then of targets.
+
+    Args:
+        kept: Rows of the file.
+        made: Rows just made.
+        ops: What they are of, even if an op has no rows any more.
+        target_names: The targets compiled for.
+    """
+    others = [row for row in kept if row.op not in ops or row.target not in target_names]
+    order = {name: at for at, name in enumerate(dict.fromkeys((*(row.target for row in kept), *target_names)))}
+    return sorted([*others, *made], key=lambda row: (row.op, order[row.target]))
+
+
 def _flat(row: Row) -> list[Any]:
     plain = msgspec.to_builtins(row)
     if row.measured is not None:

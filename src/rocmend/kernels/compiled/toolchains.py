@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from rocmend.core.errors import UsageError
+from rocmend.core.places import expanded
 from rocmend.kernels.compiled.fetch import fetched, is_version
 from rocmend.kernels.compiled.toolchain import Toolchain
 
@@ -53,7 +53,7 @@ def available(named: Sequence[str] = ()) -> list[Toolchain]:
     Raises:
         UsageError: One is not written like that, or its folder holds no triton.
     """
-    from rocmend.kernels.tuning.lookup import triton_version
+    from rocmend.kernels.tuning.record import triton_version
 
     found = [_named(one, "--triton") for one in named]
     installed = triton_version()
@@ -67,7 +67,7 @@ def available(named: Sequence[str] = ()) -> list[Toolchain]:
 
 def _named(text: str, where: str) -> Toolchain:
     version, _, path = text.partition("=")
-    folder = Path(path).expanduser()
+    folder = expanded(path, where)
     if not path or not is_version(version):
         raise UsageError("kernels compile", f"{where}: expected VERSION=PATH, got {text!r}.")
     if not (folder / "triton" / "__init__.py").is_file():

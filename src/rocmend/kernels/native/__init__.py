@@ -1,8 +1,8 @@
-"""Recorded calls in C, where there is a C compiler: the same allocations and launches without Python's own steps.
+"""Replay of captured calls in C, on NVIDIA with a C compiler: the same allocations and launches without Python's steps.
 
 The source in this folder is compiled on first use, as Triton compiles its launchers, and kept in the user's cache
-folder. It launches through CUDA's driver. On AMD GPUs, without a compiler or Python's headers, with kernels of a kind
-that is not known here, or with ``ROCMEND_KERNELS_NATIVE=0``, the function that ``replay`` writes does the same.
+folder. It launches through CUDA's driver. On AMD GPUs, without a compiler or Python's headers, for kernels that need
+more than a plain launch, or with ``ROCMEND_KERNELS_NATIVE=0``, the function of ``replay.generate`` does the same.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ class Driver(NamedTuple):
 def module() -> Any:
     """Return the compiled module, or None: why is told in the log, at level DEBUG."""
     if os.environ.get(VARIABLE, "") == "0":
-        LOG.debug("recorded calls in Python: switched off by %s=0", VARIABLE)
+        LOG.debug("captured calls replayed in Python: switched off by %s=0", VARIABLE)
         return None
     try:
         return loaded(NAME, built(NAME, Path(__file__).parent, "module.c", "kernels"))
     except (BuildError, ImportError, OSError) as error:
-        LOG.debug("recorded calls in Python: %s", error)
+        LOG.debug("captured calls replayed in Python: %s", error)
         return None
 
 
@@ -78,14 +78,14 @@ def driver() -> Driver | None:
             _address(library, one) for one in ("cuLaunchKernelEx", "cuCtxGetCurrent", "cuGetErrorString")
         )
     except (OSError, AttributeError) as error:
-        LOG.debug("recorded calls in Python: %s", error)
+        LOG.debug("captured calls replayed in Python: %s", error)
         return None
     sizes.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p)
     try:
         blocking = os.environ.get("CUDA_LAUNCH_BLOCKING", "0") not in {"", "0"}  # which is said of launches
         graphs = () if blocking else tuple([_address(library, one) for one in GRAPHS])
     except AttributeError as error:
-        LOG.debug("recorded calls without graphs: %s", error)
+        LOG.debug("captured calls replayed without graphs: %s", error)
         graphs = ()
     return Driver(launch, context, name, sizes, graphs)
 

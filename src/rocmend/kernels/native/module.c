@@ -1,4 +1,4 @@
-/* What a recorded call does at run time: finding the record (memo.c), launching it (replay.c, and what that includes). */
+/* Captured calls, replayed: see replay.c, and what that includes. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "replay.c"
-#include "memo.c"
 
 /* What stands for the driver's launch where only the rest is measured. */
 static int nothing(const Config *config, void *function, void **parameters, void **extra)
@@ -19,7 +18,7 @@ static int nothing(const Config *config, void *function, void **parameters, void
 }
 
 static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, .m_name = "rocmend_kernels_replay", .m_doc = "Recorded calls.", .m_size = -1};
+    PyModuleDef_HEAD_INIT, .m_name = "rocmend_kernels_replay", .m_doc = "Captured calls.", .m_size = -1};
 
 PyMODINIT_FUNC PyInit_rocmend_kernels_replay(void)
 {
@@ -29,13 +28,10 @@ PyMODINIT_FUNC PyInit_rocmend_kernels_replay(void)
     name_hooks = PyUnicode_InternFromString("pre_run_hooks");
     name_zero = PyUnicode_InternFromString("zero_");
     name_poison = PyUnicode_InternFromString("_poison");
-    name_grad = PyUnicode_InternFromString("requires_grad");
-    name_shape = PyUnicode_InternFromString("shape");
-    if (!name_enter || !name_exit || !name_calls || !name_hooks || !name_zero || !name_poison || !name_grad
-        || !name_shape)
+    if (!name_enter || !name_exit || !name_calls || !name_hooks || !name_zero || !name_poison)
         return NULL;
-    PyTypeObject *types[] = {&ReplayType, &MemoType, &ProductType, &HandleType, &PlanType};
-    const char *called[] = {"Replay", "Memo", "Product", "DnnHandle", "DnnPlan"};
+    PyTypeObject *types[] = {&ReplayType, &ProductType, &HandleType, &PlanType};
+    const char *called[] = {"Replay", "Product", "DnnHandle", "DnnPlan"};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (PyType_Ready(types[i]) < 0)
             return NULL;

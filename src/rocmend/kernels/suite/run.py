@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from rocmend.kernels import allocate, choose, repeated
+from rocmend.kernels import allocate, choose, plan_cache
 from rocmend.kernels.op import Op, Tolerance, resolve
 from rocmend.kernels.suite.case import Call, Case, Draw, Maker
 from rocmend.kernels.suite.compare import Comparison, compare
@@ -69,7 +69,7 @@ def run_case(op: Op, case: Case, device: torch.device, *, salt: int = 0, tier: s
             outputs.append(flatten(function(*call.args, **call.kwargs)))
     if case.deterministic and device.type == "cuda":
         # Poisoned calls are launched one by one: what is launched from a record is held against them.
-        with choose.prefer(tier), repeated.at_once():
+        with choose.prefer(tier), plan_cache.capture_after(1):
             for _ in range(3):
                 call = made()
                 recorded = flatten(function(*call.args, **call.kwargs))

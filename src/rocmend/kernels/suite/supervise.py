@@ -66,7 +66,7 @@ class OpRun(msgspec.Struct, frozen=True):
 
     Attributes:
         op: Its name.
-        rung: ``reference``, ``nvidia`` or ``amd``.
+        rung: The level of proof: ``reference``, ``nvidia`` or ``amd``.
         target: The target it ran on.
         device_name: The device's name.
         verdict: The gravest of its cases'.

@@ -88,7 +88,7 @@ def _plan(op: Op, device: torch.device, words: list[str]) -> None:
         if space is None or not timed_cases:
             continue
         current = group.current.items()
-        tried = candidates(space, current, target)
+        tried = candidates(space, current, target, triton.__version__)
         say(
             "group",
             kernel=kernel,
@@ -96,7 +96,8 @@ def _plan(op: Op, device: torch.device, words: list[str]) -> None:
             timed=timed_cases,
             gates=group.gates(),
             current=current,
-            candidates=tried,
+            candidates=tried.configs,
+            dropped=tried.dropped,
         )
     for kind, found in classes.items():
         contested = [(fit, group) for fit, group in found.items() if len(fit) > 1 and group.timed()]

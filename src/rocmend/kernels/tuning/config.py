@@ -6,7 +6,9 @@ import functools
 from collections.abc import Mapping
 
 # Options of Triton's compilers; waves_per_eu, matrix_instr_nonkdim and kpack exist only in the AMD one.
-AMD_OPTIONS = frozenset({"waves_per_eu", "matrix_instr_nonkdim", "kpack", "schedule_hint"})
+AMD_OPTIONS = frozenset(
+    {"waves_per_eu", "matrix_instr_nonkdim", "kpack", "schedule_hint", "llvm_fn_attrs", "wgp_cu_mode"}
+)
 NVIDIA_OPTIONS = frozenset({"launch_pdl", "maxnreg", "num_ctas"})
 COMMON_OPTIONS = frozenset({"num_warps", "num_stages", "enable_fp_fusion"})
 
@@ -30,7 +32,8 @@ class Config:
         self._values = dict(values)
         self.source = source
         self.constants = {name: value for name, value in values.items() if name.isupper()}
-        common = {name: value for name, value in values.items() if name in COMMON_OPTIONS}
+        # Explicit, because Triton's default changes in 3.10.
+        common = {"enable_fp_fusion": True} | {name: value for name, value in values.items() if name in COMMON_OPTIONS}
         self.amd = common | {name: value for name, value in values.items() if name in AMD_OPTIONS}
         self.nvidia = common | {name: value for name, value in values.items() if name in NVIDIA_OPTIONS}
 

@@ -12,27 +12,11 @@ from typing import NamedTuple
 from packaging.specifiers import SpecifierSet
 
 from rocmend.core.errors import UnitError
-from rocmend.kernels import remembered
+from rocmend.kernels import caches
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning.config import Config
-
-
-class Record(NamedTuple):
-    """A tuning record.
-
-    Args:
-        kernel: The kernel's name within its op.
-        shape_class: Class of shapes, or ``*``.
-        target: A name of ``Target.lookup``.
-        triton: Versions of Triton that it holds for, e.g. ``>=3.6,<3.8``; empty for all.
-        config: The parameters.
-    """
-
-    kernel: str
-    shape_class: str
-    target: str
-    triton: str
-    config: Config
+from rocmend.kernels.tuning.record import Record, triton_version
+from rocmend.kernels.tuning.user import user_records
 
 
 class Asked(NamedTuple):
@@ -44,6 +28,10 @@ class Asked(NamedTuple):
     config: Config
 
 
+UNMEASURED = "default, not measured on this target"
+_AMD = ("gfx", "wave", "amd")
+
+_found: caches.Cache[Config] = caches.Cache()
 _forced: dict[tuple[str, str], Config] = {}
 _observed: list[Asked] | None = None
 
@@ -73,24 +61,31 @@ def records(op: str) -> tuple[Record, ...]:
     return tuple(found)
 
 
-@functools.cache
-def triton_version() -> str:
-    """Return the version of the installed Triton without a local part, or ``0`` where there is none."""
-    from importlib import metadata
+def provenance_problem(op: str, record: Record) -> str:
+    """Return what is wrong with where a record says that it comes from; empty where nothing is.
 
-    for name in ("triton", "pytorch-triton-rocm", "triton-rocm", "pytorch-triton"):
-        try:
-            return metadata.version(name).partition("+")[0]
-        except metadata.PackageNotFoundError:
-            continue
-    return "0"
+    A record that names AMD hardware must say which model proposed it, where it was measured or who published it, or
+    that it is a default that nobody measured there.
+    """
+    source = record.config.source
+    if record.target == "any" or not record.target.startswith(_AMD):
+        return ""
+    if source.startswith(("model ", "run: ", UNMEASURED)) or "https://" in source:
+        return ""
+    return (
+        f"{op}/tuning.toml: the record {record.kernel}/{record.shape_class}@{record.target} has the source {source!r}. "
+        f"Say 'model VERSION (TARGET)', 'run: GPU, date, versions', a URL or {UNMEASURED!r}."
+    )
 
 
-@functools.lru_cache(maxsize=16384)
 def find(op: str, kernel: str, shape_class: str, target: Target) -> Config:
     """Look a record up, whatever is forced; see ``config_for``."""
-    from rocmend.kernels.tuning.user import user_records
+    key = (op, kernel, shape_class, target)
+    found = _found.get(key)
+    return _found.keep(key, _search(*key)) if found is None else found
 
+
+def _search(op: str, kernel: str, shape_class: str, target: Target) -> Config:
     version = triton_version()
     for source in (user_records(op), records(op)):
         for name in target.lookup:
@@ -126,11 +121,11 @@ def forced(op: str, kernel: str, config: Config) -> Iterator[None]:
     """Use one record for a kernel inside, whatever the shapes: how tuning and compile checks go through records."""
     before = _forced.get((op, kernel))
     _forced[op, kernel] = config
-    remembered.forget()
+    caches.forget()
     try:
         yield
     finally:
-        remembered.forget()
+        caches.forget()
         if before is None:
             del _forced[op, kernel]
         else:
@@ -142,14 +137,8 @@ def observed() -> Iterator[list[Asked]]:
     """Keep what is looked up inside, but for forced records: tells which records a launch depends on."""
     global _observed  # noqa: PLW0603  one switch for the process: records are looked up deep inside ops
     before, _observed = _observed, []
-    remembered.forget()
+    caches.forget()
     try:
         yield _observed
     finally:
         _observed = before
-
-
-def forget() -> None:
-    """Drop what was looked up, after records were added."""
-    find.cache_clear()
-    remembered.forget()

@@ -17,9 +17,11 @@ from rocmend.core.documents import read_json
 from rocmend.core.errors import DataError
 from rocmend.core.files import write_atomic
 from rocmend.kernels.suite.supervise import NoDeviceError, events, run_child, stalled
+from rocmend.kernels.target import by_name
 from rocmend.kernels.tuning import user
 from rocmend.kernels.tuning.config import Value
-from rocmend.kernels.tuning.lookup import triton_version
+from rocmend.kernels.tuning.record import triton_version
+from rocmend.kernels.tuning.space import look, option_candidates, space_for
 
 MODULE = "rocmend.kernels.tuning.child"
 BATCH = 6
@@ -115,6 +117,22 @@ class _Trials:
         write_atomic(self.path, msgspec.json.encode(self.known), private=True)
 
 
+class _Found:
+    """What came of a kernel's candidates: those tried, how many there are, and what was refused before compiling."""
+
+    def __init__(self) -> None:
+        self.tried: list[tuple[dict[str, Value], TrialResult]] = []
+        self.wanted = 0
+        self.refused: dict[str, str] = {}
+
+    def best(self) -> tuple[dict[str, Value], TrialResult] | None:
+        passed = [one for one in self.tried if one[1].verdict == "pass"]
+        return min(passed, key=lambda one: _score(one[1]), default=None)
+
+    def result_of(self, config: dict[str, Value]) -> TrialResult | None:
+        return next((result for one, result in self.tried if one == config), None)
+
+
 class Tuner:
     """Tunes an op.
 
@@ -170,33 +188,47 @@ class Tuner:
         return found
 
     def _group(self, plan: dict[str, Any]) -> Tuned:
-        common = {"kernel": plan["kernel"], "timed": plan["timed"], "gates": plan["gates"]}
-        wanted = [{**common, "config": config} for config in plan["candidates"]]
-        label = f"{self.op} {plan['kernel']} {plan['shape_class']}"
-        results = self._try(wanted, label)
-        current = results.get(0)
-        passed = {at: one for at, one in results.items() if one.verdict == "pass"}
-        best = min(passed, key=lambda at: _score(passed[at]), default=None)
-        kept, gain, after = False, 1.0, plan["candidates"][0]
+        """Try the parameters of a kernel, then the compiler's settings with the best of them."""
+        first: dict[str, Value] = plan["candidates"][0]
+        found = _Found()
+        self._round(plan, plan["candidates"], found)
+        found.refused.update(plan.get("dropped", {}))
+        target = by_name(self.about["target"])
+        space = space_for(self.op, plan["kernel"], plan["shape_class"], target)
+        best = found.best()
+        if space is not None and best is not None:
+            more = option_candidates(space, best[0], target, triton_version())
+            self._round(plan, more.configs[1:], found)
+            found.refused.update(more.dropped)
+            best = found.best()
+        current = found.result_of(first)
+        after, gain, times, kept = first, 1.0, current.times_us if current else {}, False
         if best is not None:
-            after = plan["candidates"][best]
-            gain = _gain(current, passed[best])
-            kept = best != 0 and gain > 1 + max(LEAST_GAIN, passed[best].spread)
-            if not kept:
-                after, gain, best = plan["candidates"][0], 1.0, 0 if 0 in passed else best
-            else:
-                self._keep(plan, after, passed[best], current, gain)
-        dropped = {
-            _look(plan["candidates"][at]): f"{r.verdict}: {r.reason}"
-            for at, r in results.items()
-            if r.verdict != "pass"
-        }
-        times = passed[best].times_us if best is not None else {}
-        before = _look(plan["current"])
-        total = len(wanted)
+            gain = _gain(current, best[1])
+            kept = best[0] != first and gain > 1 + max(LEAST_GAIN, best[1].spread)
+            if kept:
+                after, times = best[0], best[1].times_us
+                self._keep(plan, after, best[1], current, gain)
+        dropped = {look(config): f"{one.verdict}: {one.reason}" for config, one in found.tried if one.verdict != "pass"}
         return Tuned(
-            plan["kernel"], plan["shape_class"], len(results), total, dropped, before, _look(after), gain, times, kept
+            plan["kernel"],
+            plan["shape_class"],
+            len(found.tried),
+            found.wanted,
+            dropped | found.refused,
+            look(plan["current"]),
+            look(after),
+            gain if kept else 1.0,
+            times,
+            kept,
         )
+
+    def _round(self, plan: dict[str, Any], configs: Sequence[dict[str, Value]], found: _Found) -> None:
+        common = {"kernel": plan["kernel"], "timed": plan["timed"], "gates": plan["gates"]}
+        wanted = [{**common, "config": config} for config in configs]
+        results = self._try(wanted, f"{self.op} {plan['kernel']} {plan['shape_class']}")
+        found.wanted += len(wanted)
+        found.tried += [(configs[at], one) for at, one in results.items()]
 
     def _keep(
         self,
@@ -305,7 +337,3 @@ def _gain(before: TrialResult | None, after: TrialResult) -> float:
     if before is None or not before.times_us or not after.times_us:
         return 1.0
     return math.exp((_score(before) - _score(after)) / len(after.times_us))
-
-
-def _look(config: dict[str, Value]) -> str:
-    return " ".join(f"{name}={value}" for name, value in config.items())

@@ -21,10 +21,10 @@ from rocmend.core.documents import read_json
 from rocmend.core.errors import DataError
 from rocmend.core.files import make_private, write_atomic
 from rocmend.core.places import data_home
+from rocmend.kernels import caches
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning.config import Config, Value
-from rocmend.kernels.tuning.lookup import Record, triton_version
-from rocmend.kernels.tuning.lookup import forget as forget_found
+from rocmend.kernels.tuning.record import Record, triton_version
 
 log = logging.getLogger("rocmend.kernels")
 
@@ -108,7 +108,8 @@ def user_records(op: str) -> tuple[Record, ...]:
 
 
 def _source(row: Mapping[str, Any]) -> str:
-    return f"measured on {row.get('device', 'this machine')}, {row.get('date', '')}, Triton {row['triton']}"
+    versions = f"Triton {row['triton']}" + (f", torch {row['torch']}" if row.get("torch") else "")
+    return f"run: {row.get('device', 'this machine')}, {row.get('date', '')}, {versions}"
 
 
 def measured_choice(op: str, shape_class: str, target: Target) -> str | None:
@@ -192,9 +193,6 @@ def _locked(file: Path) -> Iterator[None]:
 
 def forget() -> None:
     """Drop what was read: the file changed."""
-    from rocmend.kernels import choose
-
     _content.cache_clear()
     user_records.cache_clear()
-    forget_found()
-    choose.forget()
+    caches.forget()

@@ -1,1 +1,1 @@
-"""The ladder of proofs of a port."""
+"""The levels of proof of a port."""

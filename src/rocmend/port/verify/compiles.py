@@ -123,7 +123,7 @@ def _compile(work: _Work, unit: Unit, target: str) -> HipObject | HipFailure | S
                 defines=unit.defines,
                 include_dirs=folders,
                 options=(work.standard,),
-                within=(job.root, work.translated),
+                within=(job.root.resolve(), work.translated),
                 cache=job.cache,
                 toolchain=work.tools,
             )
@@ -134,7 +134,7 @@ def _compile(work: _Work, unit: Unit, target: str) -> HipObject | HipFailure | S
                 defines=unit.defines,
                 include_dirs=folders,
                 options=(work.standard, "-Wno-unused-value"),
-                within=(job.root, work.translated),
+                within=(job.root.resolve(), work.translated),
                 host_only=True,
                 toolchain=work.tools,
             )

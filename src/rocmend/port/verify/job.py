@@ -53,7 +53,7 @@ class Part(msgspec.Struct, frozen=True):
 
 
 class Job:
-    """One run of the ladder.
+    """One run of the verification.
 
     Args:
         root: The project's folder.

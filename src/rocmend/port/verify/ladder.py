@@ -1,4 +1,4 @@
-"""The ladder of proofs: what is run, in which order, and what it says.
+"""The levels of proof: what is run, in which order, and what it says.
 
 A level that does not run says why, and nothing more: its name never stands beside a result that it did not have.
 """
@@ -24,7 +24,7 @@ __all__ = ["LEVELS", "Rung", "beyond", "planned", "up_to", "verify"]
 
 
 class Rung(NamedTuple):
-    """A level as it stands in the ladder.
+    """A level and its place.
 
     Args:
         name: What it is called on the command line.

@@ -1,4 +1,4 @@
-"""What a rung of the ladder came to."""
+"""The result of a level of proof."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Level(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One rung of the ladder.
+    """One level of proof.
 
     Attributes:
         number: Its place, from 1.
@@ -105,7 +105,7 @@ class Proof(msgspec.Struct, frozen=True, omit_defaults=True):
     Attributes:
         root: The project's folder.
         targets: The gfx targets asked for.
-        levels: In the order of the ladder.
+        levels: In order.
         generation: The port that was looked at, by its folder's name; empty where none was applied.
         execution: How code of the project was executed; None where that was not asked for, and none was.
         schema_version: Of the record as JSON.

@@ -19,7 +19,7 @@ def not_run(why: str) -> Level:
 
 
 def concluded(evidence: Sequence[Evidence], summary: str) -> Level:
-    """Return a level that ran; number, name and title are the ladder's to fill in.
+    """Return a level that ran; number, name and title are filled in by ``ladder``.
 
     It failed where something is broken; it is incomplete where nothing is, and something is unknown.
     """

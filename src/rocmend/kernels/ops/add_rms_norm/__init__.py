@@ -21,7 +21,7 @@ def cost(problem: Problem) -> Cost:
 OP = register(
     Op(
         name="add_rms_norm",
-        summary="A residual added and the sum normalised, in one pass, and the gradients.",
+        summary="Residual addition and RMSNorm of the sum in one pass, and the gradients.",
         functions={
             "add_rms_norm": f"{HERE}.function:add_rms_norm",
             "add_rms_norm_backward": f"{HERE}.function:add_rms_norm_backward",
@@ -29,12 +29,14 @@ OP = register(
         reference=f"{HERE}.reference:add_rms_norm",
         problem=Problem,
         implementations=(
-            Implementation("row", "triton", f"{HERE}.host:run", unfit_forward, note="the sum is not read again"),
+            Implementation(
+                "row", "triton", f"{HERE}.host:run", unfit_forward, note="one pass: the sum is not read again"
+            ),
             Implementation("row_backward", "triton", f"{HERE}.host:run_backward", unfit_held_backward),
             *references(f"{HERE}.reference:add_rms_norm", f"{HERE}.reference:add_rms_norm_backward"),
         ),
         dtypes=("float32", "float16", "bfloat16"),
-        domain="As rms_norm; x and the residual of one shape and type.",
+        domain="As rms_norm; x and the residual have the same shape and dtype.",
         cost=cost,
         tolerance={
             "float32": Tolerance(ulps=6),

@@ -12,9 +12,7 @@ from rocmend.kernels.choose import implementation
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.add_rms_norm import OP, Problem
 from rocmend.kernels.ops.rms_norm.function import check
-from rocmend.kernels.prepare import preparer
-from rocmend.kernels.remembered import planned
-from rocmend.kernels.repeated import Repeated, RepeatedPlan
+from rocmend.kernels.plan_cache import cached, cached_plan, plan_of
 
 
 def _problem(x: torch.Tensor, weight: torch.Tensor | None, *, backward: bool = False) -> Problem:
@@ -33,7 +31,7 @@ def _planned(
             "expected x and residual of one shape and type, "
             f"got {tuple(x.shape)} {x.dtype} and {tuple(residual.shape)} {residual.dtype}.",
         )
-    return planned(implementation(OP, x.device, _problem(x, weight)), x, residual, weight, float(eps))
+    return plan_of(implementation(OP, x.device, _problem(x, weight)), x, residual, weight, float(eps))
 
 
 def _forward(
@@ -43,7 +41,7 @@ def _forward(
     return result
 
 
-@RepeatedPlan
+@cached_plan
 def _normed(
     x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor | None, eps: float
 ) -> Callable[..., tuple[torch.Tensor, torch.Tensor]]:
@@ -99,9 +97,6 @@ def add_rms_norm(
     return _forward(x, residual, weight, eps)
 
 
-preparer(add_rms_norm)(_planned)
-
-
 def add_rms_norm_backward(
     grad: torch.Tensor, grad_sum: torch.Tensor, total: torch.Tensor, weight: torch.Tensor | None, eps: float
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
@@ -126,7 +121,7 @@ def add_rms_norm_backward(
     return found
 
 
-@Repeated
+@cached
 def _gradients(
     grad: torch.Tensor, grad_sum: torch.Tensor, total: torch.Tensor, weight: torch.Tensor | None, eps: float
 ) -> tuple[torch.Tensor, torch.Tensor | None]:

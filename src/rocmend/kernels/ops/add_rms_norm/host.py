@@ -10,10 +10,10 @@ from rocmend.kernels import allocate
 from rocmend.kernels.common.rows import as_rows
 from rocmend.kernels.ops.rms_norm.host import forward, held
 from rocmend.kernels.ops.rms_norm.host import run_backward as rms_norm_backward
-from rocmend.kernels.remembered import Planned
+from rocmend.kernels.plan_cache import Planner
 
 
-@Planned
+@Planner
 def run(
     x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor | None, eps: float
 ) -> Callable[..., tuple[torch.Tensor, torch.Tensor]]:

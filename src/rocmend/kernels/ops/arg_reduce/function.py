@@ -12,9 +12,7 @@ from rocmend.kernels.choose import implementation
 from rocmend.kernels.common import axes
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.arg_reduce import OP, Problem
-from rocmend.kernels.prepare import preparer
-from rocmend.kernels.remembered import Planned
-from rocmend.kernels.repeated import RepeatedPlan
+from rocmend.kernels.plan_cache import Planner, cached_plan
 
 
 def _plan(
@@ -36,7 +34,7 @@ def _plan(
     axes.check_index_dtype(op, index_dtype, length)
     run = implementation(OP, x.device, Problem(NAMES[x.dtype], *axes.split(x.shape, axis)))
     settings: dict[str, Any] = {"largest": largest, "index_dtype": index_dtype}
-    if isinstance(run, Planned):
+    if isinstance(run, Planner):
         call = run.plan(x, axis, **settings, shape=kept if keepdims else None)
         # A contiguous tensor's elements are one row whatever its shape: the kernel is given its address.
         flatten = flat and not dense
@@ -56,7 +54,7 @@ def _run(
     return out
 
 
-@RepeatedPlan
+@cached_plan
 def _found(
     x: torch.Tensor, op: str, axis: int | None, keepdims: bool, index_dtype: torch.dtype, largest: bool
 ) -> Callable[[torch.Tensor], torch.Tensor]:
@@ -83,14 +81,6 @@ def argmax(
     Cost: reads x once.
     """
     return _run("argmax", x, axis, keepdims, index_dtype, largest=True)
-
-
-@preparer(argmax)
-def _prepared(
-    x: torch.Tensor, axis: int | None = None, *, keepdims: bool = False, index_dtype: torch.dtype = torch.int64
-) -> Callable[..., torch.Tensor]:
-    call = _plan("argmax", x, axis, keepdims, index_dtype, True)
-    return lambda x, *_, **__: call(x)
 
 
 def argmin(

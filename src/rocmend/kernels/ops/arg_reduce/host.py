@@ -10,13 +10,13 @@ import torch
 from rocmend.kernels import allocate, executor
 from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.common import arrivals, axes
-from rocmend.kernels.common.plans import Plan
+from rocmend.kernels.launch import LaunchPlan
 from rocmend.kernels.ops.arg_reduce.kernel import combine_kernel, pieces_kernel
-from rocmend.kernels.remembered import Planned
+from rocmend.kernels.plan_cache import Planner
 from rocmend.kernels.tuning import config_for
 
 
-@Planned
+@Planner
 def run(
     x: torch.Tensor, axis: int, *, largest: bool, index_dtype: torch.dtype, shape: torch.Size | None = None
 ) -> Callable[..., torch.Tensor]:
@@ -52,7 +52,7 @@ def run(
     index_type, numbers = axes.raw_type(index_dtype), (n, inner, pieces, piece)
     wide = torch.int64 if x.element_size() == 8 else torch.int32
     types = (axes.raw_type(x.dtype), wide, None, None, index_type)
-    first = Plan(pieces_kernel, (groups * pieces,), constants, config, (*numbers, 0), types)
+    first = LaunchPlan(pieces_kernel, (groups * pieces,), constants, config, (*numbers, 0), types)
     dense = x.is_contiguous()
     if pieces == 1:
 
@@ -68,12 +68,12 @@ def run(
         # The keys stand behind the places in the scratch memory.
         keys_at = outputs * pieces * 8 // wide.itemsize
         constants = {**constants, "PIECES": next_power_of_2(pieces)}
-        whole = Plan(pieces_kernel, (groups * pieces,), constants, config, (*numbers, keys_at), types)
+        whole = LaunchPlan(pieces_kernel, (groups * pieces,), constants, config, (*numbers, keys_at), types)
     best, found = (allocate.Output((outer, pieces, inner), dtype, x.device) for dtype in (wide, torch.int64))
     combine = config_for("arg_reduce", "combine", kind, target)
     size = next_power_of_2(pieces)
     each = max(1, min(combine["tile"] // size, next_power_of_2(outputs)))
-    last = Plan(
+    last = LaunchPlan(
         combine_kernel,
         (cdiv(outputs, each),),
         {"PIECES": size, "BLOCK": each},

@@ -108,9 +108,9 @@ def _unfit_flash(problem: Problem, target: Target) -> str | None:
 
 def _unfit_decode(problem: Problem, target: Target) -> str | None:
     if problem.queries > FEW:
-        return f"more than {FEW} queries fill a block of their own"
+        return f"more than {FEW} queries fill a block: use the prefill kernel"
     if problem.lse or problem.grad:
-        return "it does not return the sums' logarithms, which gradients need"
+        return "it does not return the log-sum-exp that gradients need"
     if 0 in problem[1:7]:
         return "nothing to compute"
     return _unfit_flash(problem, target)
@@ -121,23 +121,23 @@ def _unfit_torch(problem: Problem, target: Target) -> str | None:  # noqa: PLR09
     asked = [
         name
         for name, on in (("a window", problem.window), ("sinks", problem.sinks), ("a soft cap", problem.soft_cap),
-                         ("the sums' logarithms", problem.lse))
+                         ("log-sum-exp output", problem.lse))
         if on
     ]  # fmt: skip
     if asked:
         return f"torch's function has no {' and no '.join(asked)}"
     if problem.mask in ("boolean", "additive"):
-        return "torch's flash kernels take no mask, and its others differ on rows that see no key"
+        return "torch's flash kernels take no mask, and its other kernels differ on rows with every key masked"
     if problem.mask == "causal" and problem.queries != problem.keys:
-        return "torch aligns its causal mask to the start: the same only where L = S"
+        return "torch aligns its causal mask to the start: the results agree only if L = S"
     if problem.dtype not in ("float16", "bfloat16"):
         return "torch's flash kernels take float16 and bfloat16"
     if problem.dim != problem.dim_v or problem.dim > 256 or problem.dim % 8:
-        return "torch's flash kernels take one head dimension for all, up to 256, a multiple of 8"
+        return "torch's flash kernels need D = Dv, up to 256 and a multiple of 8"
     if 0 in (problem.batch, problem.heads, problem.queries, problem.keys):
         return "nothing to compute"
     if target.vendor == "cpu":
-        return "on the CPU the reference is meant"
+        return "the reference is used on the CPU"
     if target.vendor == "amd" and target.name not in AOTRITON and os.environ.get(AOTRITON_VARIABLE) != "1":
         return (
             f"torch has no flash attention for {target.name} unless {AOTRITON_VARIABLE}=1, and would store all scores"
@@ -149,7 +149,7 @@ def _unfit_torch_forward(problem: Problem, target: Target) -> str | None:
     if problem.grad:
         return "torch's backward adds with float atomics: gradients differ from run to run"
     if _ahead_of_torch(problem, target):
-        return "for so few queries and keys torch's own flash attention is meant, which the kernel is faster than"
+        return "the kernel is faster than torch's flash attention for this few queries and keys"
     return _unfit_torch(problem, target)
 
 
@@ -179,7 +179,7 @@ OP = register(
                 "triton",
                 f"{HERE}.decode:run",
                 _unfit_decode,
-                note="few queries: parts of the keys side by side, all query heads of a group in one program",
+                note="few queries: split over the keys, all query heads of a group in one program",
             ),
             Implementation("torch.sdpa", "vendor", f"{HERE}.vendor:run", _unfit_torch_forward),
             Implementation(
@@ -190,7 +190,7 @@ OP = register(
                 "vendor",
                 f"{HERE}.vendor:run",
                 _unfit_torch,
-                note="torch's own gradients, which differ from run to run: taken where asked for",
+                note="torch's own gradients, which differ from run to run; used only on request",
             ),
             Implementation("torch", "reference", f"{HERE}.reference:attention"),
         ),
@@ -215,8 +215,8 @@ OP = register(
             "https://arxiv.org/abs/2307.08691",
         ),
         notes=(
-            "A query from which a boolean or causal mask hides every key gets the mean of the values, as in MLX.",
-            "Zeros with sinks and where S = 0; NaN where an additive mask is -inf throughout. No gradient flows back.",
+            "A query with every key masked by a boolean or causal mask returns the mean of the values, as in MLX.",
+            "It returns zeros with sinks or if S = 0, NaN if an additive mask is all -inf. No gradient flows back.",
         ),
     )
 )

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import torch
 
 from rocmend.kernels.ops.attention_decode import host
-from rocmend.kernels.remembered import Planned
+from rocmend.kernels.plan_cache import Planner
 
 
-@Planned
+@Planner
 def run(
     q: torch.Tensor,
     k: torch.Tensor,

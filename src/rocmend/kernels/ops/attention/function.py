@@ -11,9 +11,7 @@ from rocmend.core.errors import UsageError
 from rocmend.kernels.choose import implementation
 from rocmend.kernels.ops.attention import OP, Problem
 from rocmend.kernels.ops.attention.checks import describe
-from rocmend.kernels.prepare import preparer
-from rocmend.kernels.remembered import Planned
-from rocmend.kernels.repeated import Repeated, RepeatedPlan
+from rocmend.kernels.plan_cache import Planner, cached, cached_plan
 
 Forward = torch.Tensor | tuple[torch.Tensor, torch.Tensor]
 
@@ -100,12 +98,12 @@ def _planned(
     problem = describe(q, k, v, mask, sinks, soft_cap, window, lse=return_lse)
     options = {"soft_cap": soft_cap, "window": problem.window or None, "return_lse": return_lse}
     run = implementation(OP, q.device, problem)
-    if isinstance(run, Planned):
+    if isinstance(run, Planner):
         return run.plan(q, k, v, scale, mask, sinks, **options)
     return lambda q, k, v, scale, mask, sinks: run(q, k, v, scale=scale, mask=mask, sinks=sinks, **options)
 
 
-@RepeatedPlan
+@cached_plan
 def _attended(
     q: torch.Tensor,
     k: torch.Tensor,
@@ -121,36 +119,6 @@ def _attended(
     """Check arguments, and return what computes calls with tensors like these."""
     run = _planned(q, k, v, scale, kind if tensor is None else tensor, sinks, soft_cap, window, return_lse)
     return lambda q, k, v, tensor, sinks: run(q, k, v, scale, kind if tensor is None else tensor, sinks)
-
-
-@preparer(scaled_dot_product_attention)
-def _prepared(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    *,
-    scale: float,
-    mask: torch.Tensor | str | None = None,
-    sinks: torch.Tensor | None = None,
-    soft_cap: float | None = None,
-    window: int | None = None,
-    return_lse: bool = False,
-) -> Callable[..., Any]:
-    scale, soft_cap = float(scale), None if soft_cap is None else float(soft_cap)
-    call = _planned(q, k, v, scale, mask, sinks, soft_cap, window, return_lse)
-
-    def prepared(
-        q: torch.Tensor,
-        k: torch.Tensor,
-        v: torch.Tensor,
-        *,
-        mask: torch.Tensor | str | None = None,
-        sinks: torch.Tensor | None = None,
-        **_: Any,
-    ) -> Any:
-        return call(q, k, v, scale, mask, sinks)
-
-    return prepared
 
 
 class _Attention(torch.autograd.Function):
@@ -183,7 +151,7 @@ class _Attention(torch.autograd.Function):
         return dq, dk, dv, dsinks, None, None
 
 
-@Repeated
+@cached
 def _launched(
     q: torch.Tensor,
     k: torch.Tensor,
@@ -202,7 +170,7 @@ def _launched(
     return host.run(q, k, v, scale=scale, mask=mask, sinks=sinks, soft_cap=soft_cap, window=window, return_lse=True)
 
 
-@Repeated
+@cached
 def _launched_back(
     grad: torch.Tensor,
     q: torch.Tensor,
@@ -270,7 +238,7 @@ def attention_backward(
     return found
 
 
-@Repeated
+@cached
 def _gradients(
     grad: torch.Tensor,
     q: torch.Tensor,

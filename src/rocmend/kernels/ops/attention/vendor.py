@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from rocmend.kernels.ops.attention import MANY
-from rocmend.kernels.remembered import Planned
+from rocmend.kernels.plan_cache import Planner
 
 
 def _preferred(device: torch.device, products: int) -> contextlib.AbstractContextManager[None]:
@@ -30,7 +30,7 @@ def _says(device: torch.device) -> bool:
     return device.type == "cuda" and not torch.version.hip and torch.cuda.get_device_capability(device)[0] >= 9
 
 
-@Planned
+@Planner
 def run(
     q: torch.Tensor,
     k: torch.Tensor,

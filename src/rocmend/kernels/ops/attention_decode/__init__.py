@@ -64,13 +64,13 @@ OP = register(
                 "triton",
                 f"{HERE}.host:run",
                 _unfit_split,
-                note="parts of the cache side by side; all query heads of a KV head read it once",
+                note="split over the cache; all query heads of a KV head read it once",
             ),
             Implementation("torch", "reference", f"{HERE}.reference:attention_decode"),
         ),
         dtypes=("float32", "float16", "bfloat16"),
         domain=(
-            "1 to 64 queries; heads a multiple of KV heads; head dimensions up to 1024, the values' own may differ; "
+            "1 to 64 queries; heads a multiple of KV heads; head dimensions up to 1024, Dv may differ from D; "
             "any strides; boolean, additive and causal masks, sinks, soft cap, window; lengths in device memory."
         ),
         cost=_cost,
@@ -88,6 +88,6 @@ OP = register(
             "https://pytorch.org/blog/flash-decoding/",
             "https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.fast.scaled_dot_product_attention.html",
         ),
-        notes=("A row that a boolean or causal mask hides wholly becomes the mean of the values, as in MLX.",),
+        notes=("A query with every key masked by a boolean or causal mask returns the mean of the values, as in MLX.",),
     )
 )

@@ -11,9 +11,7 @@ from rocmend.core.errors import UsageError
 from rocmend.kernels.choose import implementation
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.attention_decode import OP, Problem
-from rocmend.kernels.prepare import preparer
-from rocmend.kernels.remembered import Planned
-from rocmend.kernels.repeated import RepeatedPlan
+from rocmend.kernels.plan_cache import Planner, cached_plan
 
 OP_NAME = "attention_decode"
 
@@ -64,7 +62,7 @@ def attention_decode(
     return out
 
 
-@RepeatedPlan
+@cached_plan
 def _attended(
     q: torch.Tensor,
     k: torch.Tensor,
@@ -112,17 +110,10 @@ def _planned(
         NAMES[q.dtype], q.shape[0], q.shape[1], k.shape[1], q.shape[2], k.shape[2], q.shape[3], v.shape[3]
     )
     run = implementation(OP, q.device, problem)
-    if isinstance(run, Planned):
+    if isinstance(run, Planner):
         return run.plan(q, k, v, scale, mask, sinks, soft_cap, window, lengths)
     names = ("scale", "mask", "sinks", "soft_cap", "window", "lengths")
     return lambda q, k, v, *some, **more: run(q, k, v, **dict(zip(names, some, strict=False)), **more)
-
-
-preparer(attention_decode)(
-    lambda q, k, v, *, scale, mask=None, sinks=None, soft_cap=None, window=None, lengths=None: _planned(
-        q, k, v, float(scale), mask, sinks, None if soft_cap is None else float(soft_cap), window, lengths
-    )
-)
 
 
 def _check(

@@ -8,24 +8,24 @@ from typing import NamedTuple
 import torch
 
 from rocmend.kernels import allocate, executor
-from rocmend.kernels.common import arrivals, plans
+from rocmend.kernels.caches import Cache
+from rocmend.kernels.common import arrivals
 from rocmend.kernels.dtypes import NAMES
+from rocmend.kernels.launch import LaunchPlan
 from rocmend.kernels.ops.attention_decode import Problem, shape_class
 from rocmend.kernels.ops.attention_decode.kernel import merge_kernel, split_kernel
-from rocmend.kernels.remembered import Planned, Remembered
+from rocmend.kernels.plan_cache import Planner
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import Config, config_for
 
 MOST_SPLITS = 256
-# Compute units to plan for where only the target is known.
-UNITS = 64
 MOST_HELD = 32
 """Elements of parts that a lane of the program which merges them holds at once."""
 MOST_MERGED = 128
 """The same of the kernel that merges: with more, some are held in memory."""
 
 
-class Plan(NamedTuple):
+class Cut(NamedTuple):
     """How a problem is cut.
 
     Args:
@@ -76,7 +76,7 @@ def choose_splits(
         block: Keys of a block.
         per_unit: Programs wanted for each compute unit; the record's where None.
     """
-    units = target.compute_units or int(config.get("units", UNITS))
+    units = target.compute_units or int(config.get("units", target.units))
     wanted = int(config.get("programs_per_unit", 2)) if per_unit is None else per_unit
     wanted = max(wanted * units // max(programs, 1), 1)
     blocks = -(-keys // block)
@@ -93,16 +93,16 @@ def uses_matrix(target: Target, dtype: str, rows: int) -> bool:
     return {"float16": "fp16", "bfloat16": "bf16"}[dtype] in target.matrix_dtypes
 
 
-_cuts: Remembered[Plan] = Remembered()
+_cuts: Cache[Cut] = Cache()
 
 
-def plan(problem: Problem, target: Target, span: int) -> Plan:
+def plan(problem: Problem, target: Target, span: int) -> Cut:
     """Cut a problem for a target; ``span`` keys can be seen."""
     key = (problem, target, span)
     return _cuts.get(key) or _cuts.keep(key, _cut(problem, target, span))
 
 
-def _cut(problem: Problem, target: Target, span: int) -> Plan:
+def _cut(problem: Problem, target: Target, span: int) -> Cut:
     rows = problem.heads // problem.kv_heads * problem.queries
     matrix = uses_matrix(target, problem.dtype, rows)
     config = config_for("attention_decode", "split" if matrix else "split_vector", shape_class(problem), target)
@@ -110,7 +110,7 @@ def _cut(problem: Problem, target: Target, span: int) -> Plan:
     tile, row_blocks = cut_rows(rows, int(config.get("most_rows", 16)), matrix=matrix)
     programs = problem.batch * problem.kv_heads * row_blocks
     splits = choose_splits(config, target, programs, span, int(config.constants["BLOCK_N"]))
-    return Plan(config, tile, row_blocks, splits, matrix)
+    return Cut(config, tile, row_blocks, splits, matrix)
 
 
 def mask_arguments(
@@ -124,7 +124,7 @@ def mask_arguments(
     return wide.view(torch.uint8) if kind == 1 else wide, wide.stride(), kind
 
 
-@Planned
+@Planner
 def run(
     q: torch.Tensor,
     k: torch.Tensor,
@@ -167,8 +167,8 @@ def run(
     types = (None, None, None, torch.uint8 if kind == 1 else None, None, None, torch.float32, None, None)
     grid = (cut.splits * batch * kv_heads, cut.row_blocks)
 
-    def planned(**more: object) -> plans.Plan:
-        return plans.Plan(split_kernel, grid, {**constants, **more}, cut.config, numbers, types)
+    def planned(**more: object) -> LaunchPlan:
+        return LaunchPlan(split_kernel, grid, {**constants, **more}, cut.config, numbers, types)
 
     shape = (batch, heads, queries, value_dim)
     early = cut.splits > 1 and early_merge("attention_decode", target)
@@ -227,7 +227,7 @@ def _no_scores(out: torch.Tensor, v: torch.Tensor, group: int) -> torch.Tensor:
     return out
 
 
-def finishing(cut: Plan, rows: int, value_dim: int) -> dict[str, int] | None:
+def finishing(cut: Cut, rows: int, value_dim: int) -> dict[str, int] | None:
     """Return the constants with which the last program of some rows merges their parts, or None where others do it.
 
     One program reads all parts of its rows: only where these are few does it save more than it takes.
@@ -260,7 +260,7 @@ def merging(
     target: Target,
     *,
     waited: bool = False,
-) -> plans.Plan:
+) -> LaunchPlan:
     """Plan the launch that merges the parts, of ``(workspace, sinks, lengths, out)``; ``shape`` is that of out.
 
     Args:
@@ -283,4 +283,4 @@ def merging(
         "FIRST": waited and bool(config.get("trigger_first", 0)),
     }  # fmt: skip
     numbers = (splits, rows * splits * value_dim, heads * queries)
-    return plans.Plan(merge_kernel, (rows, -(-value_dim // block)), constants, config, numbers)
+    return LaunchPlan(merge_kernel, (rows, -(-value_dim // block)), constants, config, numbers)

@@ -87,7 +87,7 @@ def _vendor_unfit(problem: Problem, target: Target) -> str | None:
         return "torch has no convolution with this padding or with both stride and input dilation"
     if target.vendor == "amd" and target.generation == 10:
         return (
-            "MIOpen has few tuned kernels for RDNA1 and RDNA2, since composable_kernel is left out of their builds, "
+            "MIOpen has few tuned kernels for RDNA1 and RDNA2, because their builds lack composable_kernel, "
             "and convolutions were reported to hang there; a record of `rocmend kernels tune` overrides this"
         )
     return None
@@ -104,7 +104,7 @@ def cost(problem: Problem) -> Cost:
 OP = register(
     Op(
         name="conv",
-        summary="Convolution over one to three axes: strided, dilated, grouped, depthwise, transposed; both gradients.",
+        summary="Convolution over 1 to 3 axes: strided, dilated, grouped, depthwise, transposed; both gradients.",
         functions={
             "conv_general": f"{HERE}.function:conv_general",
             "conv_weight_gradient": f"{HERE}.function:conv_weight_gradient",
@@ -120,7 +120,7 @@ OP = register(
         problem=Problem,
         implementations=(
             Implementation("torch.nn", "vendor", f"{HERE}.vendor:run", _vendor_unfit, note="cuDNN or MIOpen"),
-            Implementation("implicit-gemm", "triton", f"{HERE}.host:run", unfit, note="needs no library"),
+            Implementation("implicit-gemm", "triton", f"{HERE}.host:run", unfit, note="needs no vendor library"),
             Implementation("torch", "reference", f"{HERE}.reference:run"),
         ),
         dtypes=("float32", "float16", "bfloat16"),

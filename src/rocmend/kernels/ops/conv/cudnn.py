@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from rocmend.kernels.native.called import Called, recording
+from rocmend.kernels.captured import LibraryCall, capturing_device
 from rocmend.kernels.ops.conv import cudnn_backend
 from rocmend.kernels.ops.conv.cudnn_backend import Convolution
 from rocmend.kernels.ops.conv.geometry import Axis, Geometry
@@ -46,7 +46,7 @@ class Step(NamedTuple):
         workspace: Bytes of the workspace; there is none where it is 0.
     """
 
-    called: Called
+    called: LibraryCall
     workspace: int
 
 
@@ -111,7 +111,7 @@ def gives(
 
 def step(one: Convolution | None) -> Step | None:
     """Return what a call that is recorded does where torch was seen to give the like to cuDNN; None for torch's way."""
-    index = None if one is None else recording()
+    index = None if one is None else capturing_device()
     if one is None or index is None or None in _TORCHS or (index, one) not in _given:
         return None
     try:
@@ -122,7 +122,7 @@ def step(one: Convolution | None) -> Step | None:
     settings = ((enabled, True), (benchmark, False), (deterministic, False), (always, False))
     if any(told() is not wanted for told, wanted in settings):
         return None
-    return Step(Called(found.work, settings), found.workspace)
+    return Step(LibraryCall(found.work, settings), found.workspace)
 
 
 def forward(

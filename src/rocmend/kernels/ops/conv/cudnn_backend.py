@@ -88,7 +88,7 @@ class Convolution(NamedTuple):
     padding: tuple[int, ...]
 
 
-class Plan(NamedTuple):
+class ExecutionPlan(NamedTuple):
     """What executes an operation.
 
     Args:
@@ -101,18 +101,20 @@ class Plan(NamedTuple):
 
 
 @functools.lru_cache(maxsize=1024)
-def plan(one: Convolution, index: int) -> Plan:
+def plan(one: Convolution, index: int) -> ExecutionPlan:
     """Return the plan of a convolution on a device.
 
     Raises:
         Refused: There is none.
     """
+    if native.module() is None:
+        raise Refused("no C module")
     library = _library(index)
     with torch.cuda.device(index), native.relaxed():
         return _planned(one, library)
 
 
-def _planned(one: Convolution, library: _Library) -> Plan:
+def _planned(one: Convolution, library: _Library) -> ExecutionPlan:
     tensors = [
         library.tensor(number, one.dtype, sizes) for number, sizes in enumerate((one.x, one.weight, one.y), 1)
     ]  # fmt: skip
@@ -148,7 +150,7 @@ def _planned(one: Convolution, library: _Library) -> Plan:
             continue
         workspace = int(made.get(402, _INT, 1)[0])
         work = native.module().DnnPlan(library.turns, made.address, workspace > 0, (made, library))
-        return Plan(work, workspace)
+        return ExecutionPlan(work, workspace)
     raise reason or Refused("no engine is fit")
 
 

@@ -14,7 +14,7 @@ from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.conv import OP, Problem
 from rocmend.kernels.ops.conv.geometry import Geometry, geometry_of
 from rocmend.kernels.ops.conv.vendor import plain_as
-from rocmend.kernels.repeated import RepeatedPlan
+from rocmend.kernels.plan_cache import cached_plan
 
 Padding = int | tuple[int, ...] | tuple[Sequence[int], Sequence[int]]
 Options = tuple[Any, Any, Any, Any, int, bool]
@@ -89,7 +89,7 @@ def _shape(x: torch.Tensor, geometry: Geometry) -> tuple[int, ...]:
     return (x.shape[0], *(axis.out for axis in geometry.axes[5 - x.dim() :]), geometry.c_out)
 
 
-@RepeatedPlan
+@cached_plan
 def _convolved(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, options: tuple[Any, ...]
 ) -> Callable[..., torch.Tensor]:
@@ -158,7 +158,7 @@ def conv_weight_gradient(
     return found
 
 
-@RepeatedPlan
+@cached_plan
 def _weights(
     x: torch.Tensor,
     gradient: torch.Tensor,
@@ -219,7 +219,7 @@ def _problem(direction: str, dtype: torch.dtype, geometry: Geometry) -> Problem:
     )  # fmt: skip
 
 
-@RepeatedPlan
+@cached_plan
 def _run(
     x: torch.Tensor, other: torch.Tensor, _bias: torch.Tensor | None, direction: str, geometry: Geometry
 ) -> Callable[..., torch.Tensor]:
@@ -254,7 +254,7 @@ def _weight_gradient(x: torch.Tensor, gradient: torch.Tensor, geometry: Geometry
     return found
 
 
-@RepeatedPlan
+@cached_plan
 def _inputs(
     gradient: torch.Tensor, weight: torch.Tensor, geometry: Geometry
 ) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:

@@ -11,9 +11,8 @@ import torch
 import triton
 
 from rocmend.kernels import allocate, executor
-from rocmend.kernels.common.plans import Plan
 from rocmend.kernels.dtypes import NAMES
-from rocmend.kernels.launch import launch
+from rocmend.kernels.launch import LaunchPlan, launch
 from rocmend.kernels.ops.conv import Problem, kind, shape_class
 from rocmend.kernels.ops.conv.geometry import Geometry, collapsed, reciprocal
 from rocmend.kernels.ops.conv.kernels.depthwise import depthwise_kernel
@@ -210,11 +209,11 @@ def parts_config(splits: int, target: Target) -> Config:
     return config_for("conv", "parts", "few" if splits <= 16 else "many" if splits <= 100 else "most", target)
 
 
-def parts_plan(splits: int, shape: tuple[int, ...], device: torch.device, *, biased: bool = False) -> Plan:
+def parts_plan(splits: int, shape: tuple[int, ...], device: torch.device, *, biased: bool = False) -> LaunchPlan:
     """Return the launch that adds parts, given them, the bias or None, and the result."""
     config, size = parts_config(splits, executor.target_for(device)), math.prod(shape)
     grid = (triton.cdiv(size, config["COLUMNS"]),)
-    return Plan(parts_kernel, grid, {"HAS_BIAS": biased}, config, (splits, size, shape[-1]))
+    return LaunchPlan(parts_kernel, grid, {"HAS_BIAS": biased}, config, (splits, size, shape[-1]))
 
 
 def add_parts(parts: torch.Tensor, bias: torch.Tensor | None, out: torch.Tensor, splits: int) -> None:
@@ -251,7 +250,7 @@ def plan_forward(
         geometry, problem, target, config, wide=is_wide(x, example), bias=bias is not None, plain=pixel is not None
     )
     numbers = (*cut.numbers, *steps_of(x, pixel), *example.stride(), *steps, *reciprocals(geometry))
-    launched = Plan(forward_kernel, cut.grid, cut.constants, config, numbers)
+    launched = LaunchPlan(forward_kernel, cut.grid, cut.constants, config, numbers)
     output = allocate.Output(shape, x.dtype, x.device)
     if cut.splits > 1:
         return _plan_parts(launched, output, cut.splits, shape, x.device, biased=bias is not None)
@@ -265,7 +264,13 @@ def plan_forward(
 
 
 def _plan_parts(
-    launched: Plan, output: allocate.Output, splits: int, shape: tuple[int, ...], device: torch.device, *, biased: bool
+    launched: LaunchPlan,
+    output: allocate.Output,
+    splits: int,
+    shape: tuple[int, ...],
+    device: torch.device,
+    *,
+    biased: bool,
 ) -> Callable[..., torch.Tensor]:
     """Plan a convolution whose sum is split: parts in fp32, and a launch that adds them in their order."""
     parts = allocate.Output((splits, math.prod(shape)), torch.float32, device)

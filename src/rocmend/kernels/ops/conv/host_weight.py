@@ -10,7 +10,7 @@ import torch
 import triton
 
 from rocmend.kernels import allocate, arithmetic, executor
-from rocmend.kernels.common.plans import Plan
+from rocmend.kernels.launch import LaunchPlan
 from rocmend.kernels.ops.conv import Problem, kind, shape_class, weight_class
 from rocmend.kernels.ops.conv.geometry import Geometry, collapsed
 from rocmend.kernels.ops.conv.host import (
@@ -96,7 +96,7 @@ def _planned(
     cut: _Cut, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device
 ) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
     """Return what launches, and adds up the parts."""
-    launched = Plan(cut.kernel, cut.grid, cut.constants, cut.config, cut.numbers)
+    launched = LaunchPlan(cut.kernel, cut.grid, cut.constants, cut.config, cut.numbers)
     output, size = allocate.Output(shape, dtype, device), math.prod(shape)
 
     def whole(x: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
@@ -120,7 +120,7 @@ def _planned(
 def _parts_of(programs: int, pixels: int, block: int, config: Config, target: Target) -> tuple[int, int]:
     """Return in how many parts the pixels are summed, and a part's pixels: as many programs as run at once."""
     least = config.get("least_blocks", 4)
-    wanted = (target.compute_units or 64) * config.get("programs_per_unit", 2) // max(programs, 1)
+    wanted = target.units * config.get("programs_per_unit", 2) // max(programs, 1)
     splits = max(1, min(wanted, pixels // (block * least), 512))
     per_split = triton.cdiv(triton.cdiv(pixels, splits), block) * block
     return triton.cdiv(pixels, per_split), per_split

@@ -135,7 +135,7 @@ def plan_input_gradient(gradient: torch.Tensor, weight: torch.Tensor, geometry: 
 
         def recorded(gradient: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
             out = output()
-            step.called.noted(out, weight, gradient, *workspace())
+            step.called.record(out, weight, gradient, *workspace())
             return out
 
         return recorded
@@ -176,7 +176,7 @@ def plan_weight_gradient(x: torch.Tensor, gradient: torch.Tensor, geometry: Geom
 
         def recorded(x: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
             out = output()
-            step.called.noted(x, out, gradient, *workspace())
+            step.called.record(x, out, gradient, *workspace())
             return out
 
         return recorded
@@ -237,9 +237,9 @@ def _forward_step(step: cudnn.Step | None, x: torch.Tensor, shape: tuple[int, ..
     def recorded(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
         out = output()
         if spread:  # cuDNN wants the output's channels side by side
-            step.called.noted(out, copy(weight.transpose(0, -1), weight.dtype), x, *workspace())
+            step.called.record(out, copy(weight.transpose(0, -1), weight.dtype), x, *workspace())
         else:
-            step.called.noted(x, weight, out, *workspace())
+            step.called.record(x, weight, out, *workspace())
         if bias is not None:
             if biased is None or not bias.is_contiguous():
                 return out.add_(bias)  # which leaves the call unrecorded

@@ -28,13 +28,13 @@ class Problem(NamedTuple):
 def _unfit_torch(problem: Problem, _target: Target) -> str | None:
     if problem.contiguous:
         return None
-    return "torch copies swapped axes at 15 to 62 % of the bandwidth of an H200, the kernels at 94 % and more"
+    return "torch copies transposed axes at 15 to 62 % of an H200's bandwidth, the kernels at 94 % or more"
 
 
 OP = register(
     Op(
         name="copy",
-        summary="Copy of any strides to any strides, with a cast.",
+        summary="Copy between any strides, with a cast.",
         functions={"copy": f"{HERE}.function:copy", "copy_into": f"{HERE}.function:copy_into"},
         reference=f"{HERE}.reference:copy",
         problem=Problem,

@@ -12,8 +12,7 @@ from rocmend.kernels.choose import implementation
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.op import resolve
 from rocmend.kernels.ops.copy import HERE, INTO, OP, Problem
-from rocmend.kernels.remembered import planned
-from rocmend.kernels.repeated import RepeatedPlan
+from rocmend.kernels.plan_cache import cached_plan, plan_of
 
 
 def _problem(x: torch.Tensor, to: torch.dtype) -> Problem:
@@ -43,9 +42,9 @@ def _forward(x: torch.Tensor, to: torch.dtype) -> torch.Tensor:
     return out
 
 
-@RepeatedPlan
+@cached_plan
 def _copied(x: torch.Tensor, to: torch.dtype) -> Callable[[torch.Tensor], torch.Tensor]:
-    call = planned(implementation(OP, x.device, _problem(x, to)), x, to)
+    call = plan_of(implementation(OP, x.device, _problem(x, to)), x, to)
     return lambda x: call(x, to)
 
 

@@ -11,9 +11,9 @@ import torch
 from rocmend.kernels import allocate, executor
 from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.common import axes
-from rocmend.kernels.common.plans import Plan
+from rocmend.kernels.launch import LaunchPlan
 from rocmend.kernels.ops.copy.kernel import grid_kernel, lines_kernel, turned_kernel, vectors_kernel
-from rocmend.kernels.remembered import Planned
+from rocmend.kernels.plan_cache import Planner
 from rocmend.kernels.tuning import Config, config_for
 
 _FEW = 1 << 31  # what the kernel counts in 32 bits
@@ -42,7 +42,7 @@ def collapse(sizes: torch.Size, source: tuple[int, ...], target: tuple[int, ...]
     return merged or [Axis(1, 1, 1)]
 
 
-@Planned
+@Planner
 def run(x: torch.Tensor, dtype: torch.dtype) -> Callable[..., torch.Tensor]:
     """Plan a copy to a new contiguous tensor; see ``function.copy``."""
     output = allocate.Output(x.shape, dtype, x.device)
@@ -72,7 +72,7 @@ def run_into(out: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     return out
 
 
-def _plan(out: torch.Tensor, x: torch.Tensor) -> Plan | None:
+def _plan(out: torch.Tensor, x: torch.Tensor) -> LaunchPlan | None:
     """Plan a copy in one launch, of ``(x, out)``; None where it takes several."""
     source, target, constants = _seen(out, x)
     types = tuple(None if one.dtype == seen.dtype else seen.dtype for one, seen in ((x, source), (out, target)))
@@ -108,7 +108,7 @@ def _launch_of(
     found: list[Axis],
     constants: dict[str, bool],
     types: tuple[torch.dtype | None, ...] = (),
-) -> Plan | None:
+) -> LaunchPlan | None:
     last = found[-1]
     turning = [axis for axis in found[:-1] if axis.source == 1 and axis.size > 1]
     turned = last.source not in (0, 1) and last.target == 1 and turning and turning[0].size >= 8 and last.size >= 8
@@ -129,7 +129,7 @@ def _launch_of(
         m, n = turning[0].size, last.size
         tiles = cdiv(m, config["BLOCK_M"]) * cdiv(n, config["BLOCK_N"])
         numbers = (m, n, last.source, turning[0].target, *sizes[:-1], *source, *to)
-        return Plan(turned_kernel, (tiles * lines,), more, config, numbers, types)
+        return LaunchPlan(turned_kernel, (tiles * lines,), more, config, numbers, types)
     config = config_for("copy", "lines", width, target)
     block = min(config["tile"], next_power_of_2(last.size))
     room = config["tile"] // block
@@ -139,15 +139,17 @@ def _launch_of(
         each = config["tile"] // vector
         numbers = (whole, last.size // vector, *sizes[:2], *source[:3])
         parts = {"RANK": len(outer), "VECTOR": vector, "BLOCK": each}
-        return Plan(vectors_kernel, (cdiv(whole, each),), {**constants, **parts}, config, numbers, types)
+        return LaunchPlan(vectors_kernel, (cdiv(whole, each),), {**constants, **parts}, config, numbers, types)
     if (grid := _grid(outer, last, block, room)) is not None:
         numbers = (last.size, sizes[0], last.source, last.target, *source[:3], *to[:3])
-        return Plan(grid_kernel, grid.programs, constants | grid.constants, config, numbers, types)
+        return LaunchPlan(grid_kernel, grid.programs, constants | grid.constants, config, numbers, types)
     group = max(1, min(room, next_power_of_2(lines)))
     programs = cdiv(lines, group) * cdiv(last.size, block)
     numbers = (lines, last.size, last.source, last.target, *sizes[:-1], *source, *to)
     few = max(lines + group, last.size + block) < _FEW
-    return Plan(lines_kernel, (programs,), more | {"FEW": few, "ROWS": group, "BLOCK": block}, config, numbers, types)
+    return LaunchPlan(
+        lines_kernel, (programs,), more | {"FEW": few, "ROWS": group, "BLOCK": block}, config, numbers, types
+    )
 
 
 def _vector(outer: Sequence[Axis], last: Axis, config: Config) -> int:

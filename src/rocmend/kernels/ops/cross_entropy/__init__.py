@@ -39,13 +39,13 @@ OP = register(
         problem=Problem,
         implementations=(
             Implementation(
-                "walk", "triton", f"{HERE}.host:run", unfit_forward, note="reads the logits once, in any type"
+                "walk", "triton", f"{HERE}.host:run", unfit_forward, note="reads the logits once, in their own dtype"
             ),
             Implementation("walk_backward", "triton", f"{HERE}.host:run_backward", unfit_backward),
             *references(f"{HERE}.reference:rows", f"{HERE}.reference:rows_backward"),
         ),
         dtypes=("float32", "float16", "bfloat16"),
-        domain="Any leading axes, any number of classes; int8 to int64 targets; losses per row, in fp32.",
+        domain="Any leading axes, any number of classes; int8 to int64 targets; one fp32 loss per row.",
         cost=cost,
         tolerance={
             # Of losses, in fp32: a sum of exponentials and a logarithm, from which a logit is taken away.

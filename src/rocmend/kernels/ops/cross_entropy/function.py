@@ -11,10 +11,10 @@ from rocmend.kernels.choose import implementation
 from rocmend.kernels.common.rows import as_rows, check_floating
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.cross_entropy import OP, Problem
-from rocmend.kernels.repeated import Repeated
+from rocmend.kernels.plan_cache import cached
 
 
-@Repeated
+@cached
 def _forward(
     x: torch.Tensor, targets: torch.Tensor, ignore_index: int, smoothing: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -25,7 +25,7 @@ def _forward(
     return result
 
 
-@Repeated
+@cached
 def _backward(
     grad: torch.Tensor,
     x: torch.Tensor,
@@ -101,7 +101,7 @@ def cross_entropy(
     return out
 
 
-@Repeated
+@cached
 def _losses(logits: torch.Tensor, targets: torch.Tensor, ignore_index: int, label_smoothing: float) -> torch.Tensor:
     """Check arguments and compute."""
     _check("cross_entropy", logits, targets, label_smoothing)
@@ -144,7 +144,7 @@ def cross_entropy_backward(
     return dx
 
 
-@Repeated
+@cached
 def _gradient(
     grad: torch.Tensor, logits: torch.Tensor, targets: torch.Tensor, ignore_index: int, label_smoothing: float
 ) -> torch.Tensor:

@@ -34,7 +34,7 @@ def _cost(p: Problem) -> Cost:
 OP = register(
     Op(
         name="depthwise_conv1d",
-        summary="Causal depthwise convolution over time, with a state in and out.",
+        summary="Causal depthwise convolution over time, with input and output state.",
         functions={
             "depthwise_conv1d": f"{HERE}.function:depthwise_conv1d",
             "depthwise_conv1d_gradients": f"{HERE}.function:depthwise_conv1d_gradients",

@@ -10,7 +10,7 @@ from rocmend.core.errors import UsageError
 from rocmend.kernels.choose import implementation
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.depthwise_conv1d import BACKWARD, MOST_TAPS, OP, Problem
-from rocmend.kernels.repeated import Repeated
+from rocmend.kernels.plan_cache import cached
 
 OP_NAME = "depthwise_conv1d"
 
@@ -80,7 +80,7 @@ def depthwise_conv1d(
     return convolved
 
 
-@Repeated
+@cached
 def _convolved(
     x: torch.Tensor,
     weight: torch.Tensor,

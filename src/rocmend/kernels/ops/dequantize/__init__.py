@@ -23,7 +23,7 @@ class Problem(NamedTuple):
 
 
 def _unfit(problem: Problem, _target: Target) -> str | None:
-    return None if problem.dtype in BYTES else f"the kernel gives {', '.join(BYTES)}, not {problem.dtype}"
+    return None if problem.dtype in BYTES else f"the kernel returns {', '.join(BYTES)}, not {problem.dtype}"
 
 
 def shape_class(problem: Problem) -> str:
@@ -41,16 +41,16 @@ def _cost(problem: Problem) -> Cost:
 OP = register(
     Op(
         name="dequantize",
-        summary="Values of quantized rows: affine codes of 1 to 8 bits, mxfp4, mxfp8, nvfp4; packed as MLX packs.",
+        summary="Dequantize rows: affine 1 to 8 bits, mxfp4, mxfp8, nvfp4, in MLX's packing.",
         functions={"dequantize": f"{HERE}.function:dequantize"},
         reference=f"{HERE}.reference:dequantize",
         problem=Problem,
         implementations=(
-            Implementation("chunks", "triton", f"{HERE}.host:run", _unfit, note="equal to the reference bit by bit"),
+            Implementation("chunks", "triton", f"{HERE}.host:run", _unfit, note="bitwise equal to the reference"),
             Implementation("torch", "reference", f"{HERE}.reference:run"),
         ),
         dtypes=("float32", "float16", "bfloat16"),
-        domain="Words [..., n * bits / 32] with scales [..., n / group size].",
+        domain="Packed words [..., n * bits / 32] and scales [..., n / group size].",
         cost=_cost,
         tolerance={"float32": Tolerance(), "float16": Tolerance(), "bfloat16": Tolerance()},
         cases=f"{HERE}.cases:cases",

@@ -10,7 +10,7 @@ from rocmend.kernels.common.checks import check_quantized
 from rocmend.kernels.common.formats import as_int32, format_of
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.dequantize import OP, Problem
-from rocmend.kernels.repeated import Repeated
+from rocmend.kernels.plan_cache import cached
 
 
 def dequantize(
@@ -53,7 +53,7 @@ def dequantize(
     return out
 
 
-@Repeated
+@cached
 def _values(
     w: torch.Tensor,
     scales: torch.Tensor,

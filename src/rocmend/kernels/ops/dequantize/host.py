@@ -11,7 +11,7 @@ from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.launch import launch
 from rocmend.kernels.ops.dequantize import Problem, shape_class
 from rocmend.kernels.ops.dequantize.kernel import chunks_kernel
-from rocmend.kernels.repeated import Repeated
+from rocmend.kernels.plan_cache import cached
 from rocmend.kernels.tuning import config_for
 
 
@@ -28,7 +28,7 @@ def run(
     return out
 
 
-@Repeated
+@cached
 def _values(
     w: torch.Tensor,
     scales: torch.Tensor,

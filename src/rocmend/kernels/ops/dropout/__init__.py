@@ -22,7 +22,7 @@ class Problem(NamedTuple):
 OP = register(
     Op(
         name="dropout",
-        summary="Dropout whose mask is drawn again in the backward pass.",
+        summary="Dropout that regenerates its mask in the backward pass.",
         functions={"dropout_mlx": f"{HERE}.function:dropout_mlx", "dropout_philox": f"{HERE}.function:dropout_philox"},
         reference=f"{HERE}.reference:dropout_mlx",
         problem=Problem,
@@ -31,7 +31,7 @@ OP = register(
             Implementation("torch", "reference", f"{HERE}.reference:run"),
         ),
         dtypes=tuple(BYTES),
-        domain="Any shape of less than 2^33 elements.",
+        domain="Any shape with fewer than 2^33 elements.",
         cost=lambda p: Cost(50.0 * p.elements, 2.0 * p.elements * BYTES[p.dtype]),
         # The reference computes in the op's own types: which elements are kept must agree bit by bit.
         tolerance=dict.fromkeys(BYTES, Tolerance()),

@@ -43,7 +43,7 @@ def _cost(p: Problem) -> Cost:
 OP = register(
     Op(
         name="gated_delta",
-        summary="Gated delta rule: recurrent steps and chunked prefill, with a state in and out.",
+        summary="Gated delta rule: recurrent steps and chunked prefill, with input and output state.",
         functions={"gated_delta": f"{HERE}.function:gated_delta"},
         reference=f"{HERE}.reference:gated_delta",
         problem=Problem,
@@ -52,7 +52,7 @@ OP = register(
             Implementation("torch", "reference", f"{HERE}.reference:gated_delta"),
         ),
         dtypes=("float32", "float16", "bfloat16"),
-        domain="Scalar gates (prefill in chunks) or one a key channel (step by step); dimensions to 256; no backward.",
+        domain="Scalar gates (chunked prefill) or one per key channel (step by step); dims up to 256; no backward.",
         cost=_cost,
         tolerance={
             "float32": Tolerance(ulps=8, scaled=2e-5),
@@ -66,6 +66,6 @@ OP = register(
             "https://arxiv.org/abs/2412.06464",
             "https://github.com/ml-explore/mlx-lm/blob/main/mlx_lm/models/gated_delta.py",
         ),
-        notes=("As in mlx-lm, q and k come normalised and scaled; a masked step leaves the state and gives 0.",),
+        notes=("As in mlx-lm, q and k must be normalised and scaled; a masked step keeps the state and returns 0.",),
     )
 )

@@ -8,7 +8,7 @@ from rocmend.core.errors import UsageError
 from rocmend.kernels.choose import implementation
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.gated_delta import OP, Problem
-from rocmend.kernels.repeated import Repeated
+from rocmend.kernels.plan_cache import cached
 
 OP_NAME = "gated_delta"
 
@@ -47,7 +47,7 @@ def gated_delta(
     return out
 
 
-@Repeated
+@cached
 def _steps(
     q: torch.Tensor,
     k: torch.Tensor,

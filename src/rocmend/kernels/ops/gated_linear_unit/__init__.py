@@ -44,7 +44,7 @@ OP = register(
             *references(f"{HERE}.reference:run", f"{HERE}.reference:run_backward"),
         ),
         dtypes=("float32", "float16", "bfloat16"),
-        domain="Any shape; strides are taken as they are where elements of a row are adjacent.",
+        domain="Any shape; any strides without a copy if the elements of a row are contiguous.",
         cost=cost,
         tolerance={
             # Where the activation is near 0 it is a small difference of numbers near 1: absolute, not relative.

@@ -12,16 +12,14 @@ from rocmend.kernels.choose import implementation
 from rocmend.kernels.common.rows import check_floating
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.gated_linear_unit import KINDS, OP, Problem
-from rocmend.kernels.prepare import preparer
-from rocmend.kernels.remembered import planned
-from rocmend.kernels.repeated import Repeated, RepeatedPlan
+from rocmend.kernels.plan_cache import cached, cached_plan, plan_of
 
 
 def _planned(op: str, gate: torch.Tensor, up: torch.Tensor, kind: str) -> Callable[..., torch.Tensor]:
     """Check arguments, and return what computes calls of ``(gate, up, kind)`` like them."""
     _check(op, gate, up)
     run = implementation(OP, gate.device, Problem(NAMES[gate.dtype], gate.numel(), kind))
-    return planned(run, gate, up, kind)
+    return plan_of(run, gate, up, kind)
 
 
 def _forward(op: str, gate: torch.Tensor, up: torch.Tensor, kind: str) -> torch.Tensor:
@@ -29,7 +27,7 @@ def _forward(op: str, gate: torch.Tensor, up: torch.Tensor, kind: str) -> torch.
     return out
 
 
-@RepeatedPlan
+@cached_plan
 def _product(gate: torch.Tensor, up: torch.Tensor, op: str, kind: str) -> Callable[..., torch.Tensor]:
     call = _planned(op, gate, up, kind)
     return lambda gate, up: call(gate, up, kind)
@@ -108,12 +106,6 @@ def geglu(gate: torch.Tensor, up: torch.Tensor, *, approximate: str = "none") ->
     return _gated("geglu", gate, up, "gelu_tanh" if approximate == "tanh" else "gelu")
 
 
-@preparer(swiglu)
-def _prepared(gate: torch.Tensor, up: torch.Tensor) -> Callable[..., torch.Tensor]:
-    call = _planned("swiglu", gate, up, "silu")
-    return lambda gate, up: call(gate, up, "silu")
-
-
 def glu_backward(
     grad: torch.Tensor, gate: torch.Tensor, up: torch.Tensor, kind: str
 ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -137,7 +129,7 @@ def glu_backward(
     return found
 
 
-@Repeated
+@cached
 def _gradients(
     grad: torch.Tensor, gate: torch.Tensor, up: torch.Tensor, kind: str
 ) -> tuple[torch.Tensor, torch.Tensor]:

@@ -9,10 +9,10 @@ import torch
 
 from rocmend.kernels import allocate, executor
 from rocmend.kernels.arithmetic import cdiv, next_power_of_2
-from rocmend.kernels.common.plans import Plan
 from rocmend.kernels.common.rows import as_rows, row_stride
+from rocmend.kernels.launch import LaunchPlan
 from rocmend.kernels.ops.gated_linear_unit.kernel import backward_kernel, forward_kernel
-from rocmend.kernels.remembered import Planned
+from rocmend.kernels.plan_cache import Planner
 from rocmend.kernels.tuning import Config, config_for
 
 _GRID = 65535  # programs along the second axis of a grid, on any vendor's GPUs
@@ -26,7 +26,7 @@ def _rows(*tensors: torch.Tensor) -> list[torch.Tensor]:
     return [as_rows(one) for one in tensors]
 
 
-def _tiled(kernel: Any, config: Config, strides: Sequence[int], rows: int, n: int, kind: str) -> Plan:
+def _tiled(kernel: Any, config: Config, strides: Sequence[int], rows: int, n: int, kind: str) -> LaunchPlan:
     block = min(next_power_of_2(n), config["tile"])
     together = config["tile"] // block if rows > 1 else 1
     constants = {"KIND": kind, "ROWS": together, "BLOCK": block}
@@ -34,10 +34,10 @@ def _tiled(kernel: Any, config: Config, strides: Sequence[int], rows: int, n: in
     whole = kernel is forward_kernel and grid[1] <= _GRID
     if kernel is forward_kernel:
         constants["GRID"] = whole
-    return Plan(kernel, grid if whole else (grid[0] * grid[1],), constants, config, (*strides, rows, n))
+    return LaunchPlan(kernel, grid if whole else (grid[0] * grid[1],), constants, config, (*strides, rows, n))
 
 
-@Planned
+@Planner
 def run(gate: torch.Tensor, up: torch.Tensor, kind: str) -> Callable[..., torch.Tensor]:
     """Plan activation(gate) · up; ``kind`` is silu, gelu or gelu_tanh."""
     output = allocate.Output(gate.shape, gate.dtype, gate.device)

@@ -39,7 +39,7 @@ def _cost(problem: Problem) -> Cost:
 OP = register(
     Op(
         name="gather_mm",
-        summary="Matrix products with matrices chosen by index: experts that are not quantized.",
+        summary="Matrix products with matrices selected by index: experts that are not quantized.",
         functions={"gather_mm": f"{HERE}.function:gather_mm"},
         reference=f"{HERE}.reference:gather_mm",
         problem=Problem,
@@ -49,12 +49,12 @@ OP = register(
                 "triton",
                 f"{HERE}.host:run",
                 unfit,
-                note="reads the matrices of the chosen experts only, with no copy of a gathered one",
+                note="reads only the matrices of the selected experts, without a gathered copy",
             ),
             Implementation("torch", "reference", f"{HERE}.reference:run"),
         ),
         dtypes=("float32", "float16", "bfloat16"),
-        domain="Indices in range, of any shapes that broadcast; the last two axes of b of any strides.",
+        domain="Indices in range, of shapes that broadcast; the last two axes of b of any strides.",
         cost=_cost,
         tolerance={
             # Sums of up to thousands of products that cancel, in fp32.

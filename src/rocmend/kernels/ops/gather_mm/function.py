@@ -12,7 +12,7 @@ from rocmend.kernels.common.routing import pairs_of
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.gather_mm import OP, Problem
 from rocmend.kernels.ops.gather_mm.arguments import Arguments
-from rocmend.kernels.repeated import Repeated
+from rocmend.kernels.plan_cache import cached
 
 
 def gather_mm(
@@ -46,7 +46,7 @@ def gather_mm(
     return found
 
 
-@Repeated
+@cached
 def _product(
     a: torch.Tensor,
     b: torch.Tensor,

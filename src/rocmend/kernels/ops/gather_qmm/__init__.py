@@ -49,7 +49,7 @@ def _cost(problem: Problem) -> Cost:
 OP = register(
     Op(
         name="gather_qmm",
-        summary="Matrix products with quantized matrices chosen by index: experts, with their gate fused where asked.",
+        summary="Matrix products with quantized matrices selected by index: experts, with an optional fused gate.",
         functions={
             "gather_qmm": f"{HERE}.function:gather_qmm",
             "gather_qmm_swiglu": f"{HERE}.function:gather_qmm_swiglu",
@@ -62,12 +62,12 @@ OP = register(
                 "triton",
                 f"{HERE}.host:run",
                 unfit,
-                note="reads the weights of the chosen experts only, once; torch has no such product",
+                note="reads only the weights of the selected experts, once; torch has no such product",
             ),
             Implementation("torch", "reference", f"{HERE}.reference:run"),
         ),
         dtypes=("float32", "float16", "bfloat16"),
-        domain="Indices in range, of any shapes that broadcast; k (transposed) or n a multiple of the group size.",
+        domain="Indices in range, of shapes that broadcast; k (transposed) or n a multiple of the group size.",
         cost=_cost,
         tolerance={
             # Sums of up to thousands of products that cancel, in fp32.

@@ -9,7 +9,7 @@ import torch
 
 from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.common import gluon
-from rocmend.kernels.common.plans import Plan
+from rocmend.kernels.launch import LaunchPlan
 from rocmend.kernels.ops.gather_qmm import Problem
 from rocmend.kernels.ops.gather_qmm.arguments import Arguments
 from rocmend.kernels.ops.quantized_matmul import few
@@ -85,7 +85,7 @@ def plan(
     return launches
 
 
-def _planned(a: Arguments, config: Config, types: Sequence[torch.dtype | None]) -> Plan:
+def _planned(a: Arguments, config: Config, types: Sequence[torch.dtype | None]) -> LaunchPlan:
     # Gluon's kernels are for NVIDIA alone: nothing else is to load them.
     from rocmend.kernels.ops.gather_qmm.kernels.burst import burst_kernel
     from rocmend.kernels.ops.gather_qmm.kernels.burst_blocks import E2M1
@@ -98,7 +98,7 @@ def _planned(a: Arguments, config: Config, types: Sequence[torch.dtype | None]) 
         "SLICES": wavefronts(k), "HELD": config["HELD"], "MEET": bool(config.get("MEET", 0)),
         "PDL": bool(config.get("launch_pdl", 0)),
     }  # fmt: skip
-    return Plan(
+    return LaunchPlan(
         burst_kernel,
         (a.pairs.count * tiles // sets,),
         constants,

@@ -12,7 +12,7 @@ import torch
 
 from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.common import gluon
-from rocmend.kernels.common.plans import Plan
+from rocmend.kernels.launch import LaunchPlan
 from rocmend.kernels.ops.gather_qmm import Problem
 from rocmend.kernels.ops.gather_qmm.arguments import Arguments
 from rocmend.kernels.ops.quantized_matmul import few
@@ -96,7 +96,7 @@ def plan(
     return launches
 
 
-def _planned(a: Arguments, config: Config, types: Sequence[torch.dtype | None]) -> Plan:
+def _planned(a: Arguments, config: Config, types: Sequence[torch.dtype | None]) -> LaunchPlan:
     # Gluon's kernels are for NVIDIA alone: nothing else is to load them.
     from rocmend.kernels.ops.gather_qmm.kernels.digits import digits_kernel
     from rocmend.kernels.ops.gather_qmm.kernels.digits_blocks import E2M1
@@ -111,4 +111,4 @@ def _planned(a: Arguments, config: Config, types: Sequence[torch.dtype | None]) 
         "GROUP": a.form.group_size, "UNITS": units, "GATED": gated, "HAS_LHS": a.pairs.lhs is not None, "SETS": sets,
         "SLICES": slices, "PARTS": config["PARTS"], "PDL": bool(config.get("launch_pdl", 0)),
     }  # fmt: skip
-    return Plan(digits_kernel, (units, a.pairs.count), constants, with_warps(config, slices), (), types)
+    return LaunchPlan(digits_kernel, (units, a.pairs.count), constants, with_warps(config, slices), (), types)

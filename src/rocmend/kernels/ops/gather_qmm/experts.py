@@ -11,7 +11,7 @@ import torch
 
 from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.common import gluon
-from rocmend.kernels.common.plans import Plan
+from rocmend.kernels.launch import LaunchPlan
 from rocmend.kernels.ops.gather_qmm import Problem
 from rocmend.kernels.ops.gather_qmm.arguments import Arguments
 from rocmend.kernels.ops.gather_qmm.kernels.experts_blocks import FORMS
@@ -141,7 +141,7 @@ def plan(
     from rocmend.kernels.ops.gather_qmm.kernels.experts import experts_kernel
 
     cut = cut_of(problem, config, target)
-    main = Plan(
+    main = LaunchPlan(
         experts_kernel,
         (target.compute_units or 132,),
         {

@@ -16,7 +16,7 @@ from rocmend.kernels.ops.gather_qmm import OP
 from rocmend.kernels.ops.gather_qmm.arguments import Arguments, Weights
 from rocmend.kernels.ops.gather_qmm.autograd import GatherQmm
 from rocmend.kernels.ops.gather_qmm.problem import problem_of
-from rocmend.kernels.repeated import RepeatedPlan
+from rocmend.kernels.plan_cache import cached_plan
 
 Options = tuple[bool, int | None, int | None, str, bool]
 Triple = tuple[torch.Tensor, torch.Tensor] | tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]
@@ -138,7 +138,7 @@ def _multiply(
     return out
 
 
-@RepeatedPlan
+@cached_plan
 def _product(
     x: torch.Tensor, lhs: torch.Tensor | None, rhs: torch.Tensor | None, *more: Any
 ) -> Callable[..., torch.Tensor]:

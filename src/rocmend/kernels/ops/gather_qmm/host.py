@@ -8,9 +8,8 @@ import torch
 
 from rocmend.kernels import allocate, executor
 from rocmend.kernels.arithmetic import cdiv, next_power_of_2
-from rocmend.kernels.common.plans import Plan
 from rocmend.kernels.common.routing import direct_is_better, route, tiles_at_most
-from rocmend.kernels.launch import launch
+from rocmend.kernels.launch import LaunchPlan, launch
 from rocmend.kernels.ops.gather_qmm import Problem, burst, digits, experts, resident, shape_class, walkers
 from rocmend.kernels.ops.gather_qmm.arguments import Arguments, Weights
 from rocmend.kernels.ops.gather_qmm.kernels.diagonal import diagonal_kernel
@@ -78,7 +77,7 @@ def _few(a: Arguments, types: Sequence[torch.dtype | None] = ()) -> walkers.Laun
     return _any_address(a, target, types)
 
 
-def _any_address(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) -> Plan:
+def _any_address(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) -> LaunchPlan:
     """Plan the launch for few rows whose tensors may lie where they like."""
     rows = a.pairs.count * a.x.shape[-2]
     if _has_diagonal(a, target):
@@ -92,7 +91,7 @@ def _any_address(a: Arguments, target: Target, types: Sequence[torch.dtype | Non
     constants = _constants(a) | {"BK": _width(k, config["BK"], a.form.group_size)}
     grid = (rows * cdiv(a.n, config["BN"]),)
     numbers = (m, a.n, k, a.form.words(k), k // a.form.group_size, a.pairs.divisor)
-    return Plan(pairs_kernel, grid, constants, config, numbers, types)
+    return LaunchPlan(pairs_kernel, grid, constants, config, numbers, types)
 
 
 def _has_diagonal(a: Arguments, target: Target) -> bool:
@@ -103,7 +102,7 @@ def _has_diagonal(a: Arguments, target: Target) -> bool:
     return a.form.bits in {4, 8} and a.form.mode != "mxfp8"
 
 
-def _diagonal(a: Arguments, config: Config, types: Sequence[torch.dtype | None]) -> Plan:
+def _diagonal(a: Arguments, config: Config, types: Sequence[torch.dtype | None]) -> LaunchPlan:
     m, k = a.x.shape[-2:]
     rows, groups = a.pairs.count * m, k // a.form.group_size
     slices = min(config["SLICES"], next_power_of_2(cdiv(groups, 8)))
@@ -115,7 +114,7 @@ def _diagonal(a: Arguments, config: Config, types: Sequence[torch.dtype | None])
     numbers = (m, a.n, k, a.form.words(k), groups, a.pairs.divisor, rows)
     of_matrix = a.pairs.divisor * m
     grid = (cdiv(a.n, tile), of_matrix, rows // of_matrix)
-    return Plan(diagonal_kernel, grid, constants, with_warps(config, slices), numbers, types)
+    return LaunchPlan(diagonal_kernel, grid, constants, with_warps(config, slices), numbers, types)
 
 
 def plan_call(
@@ -236,7 +235,7 @@ def _tiles(
     table_of = allocate.Output((slots * 4 + pairs.count,), torch.int32, a.x.device)
     first = config_for("gather_qmm", "prepare", class_, target)
     of_pairs = min(first["BLOCK"], max(16, next_power_of_2(pairs.count)))
-    prepare = Plan(
+    prepare = LaunchPlan(
         prepare_kernel,
         (a.experts + matrices * m,),
         {
@@ -258,7 +257,7 @@ def _tiles(
         "BK": wide, "EVEN": even, "PACKED": packed, "AHEAD": ahead, "BG": max(16, next_power_of_2(groups)),
         "PDL": bool(config.get("launch_pdl", 0)),
     }  # fmt: skip
-    main = Plan(
+    main = LaunchPlan(
         tiles_kernel,
         (slots * cdiv(a.n, config["BN"]),),
         constants,

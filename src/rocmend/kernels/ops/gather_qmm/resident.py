@@ -10,7 +10,7 @@ import torch
 from rocmend.kernels import allocate
 from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.common import gluon
-from rocmend.kernels.common.plans import Plan
+from rocmend.kernels.launch import LaunchPlan
 from rocmend.kernels.ops.gather_qmm import Problem
 from rocmend.kernels.ops.gather_qmm.arguments import Arguments
 from rocmend.kernels.ops.gather_qmm.kernels.order import order_kernel
@@ -128,7 +128,7 @@ def _planned(
     ordered_of = allocate.Output((x_rows * width,), torch.bfloat16, a.x.device)
     table_of = allocate.Output((p.experts + 1 + 2 * p.pairs,), torch.int32, a.x.device)
     block = min(first["BLOCK"], max(16, next_power_of_2(p.pairs)))
-    order = Plan(
+    order = LaunchPlan(
         order_kernel,
         (p.experts + cdiv(x_rows, first["LINES"]),),
         {
@@ -145,7 +145,7 @@ def _planned(
         (None, types[9], None, None),
     )
     programs = min(config["fill"] * (target.compute_units or 132), slots * (p.n // height_of(p, config)))
-    main = Plan(
+    main = LaunchPlan(
         resident_kernel,
         (programs,),
         {

@@ -10,7 +10,7 @@ import torch
 
 from rocmend.kernels.arithmetic import next_power_of_2
 from rocmend.kernels.common import gluon
-from rocmend.kernels.common.plans import Plan
+from rocmend.kernels.launch import LaunchPlan
 from rocmend.kernels.ops.gather_qmm import Problem
 from rocmend.kernels.ops.gather_qmm.arguments import Arguments
 from rocmend.kernels.ops.quantized_matmul import few
@@ -121,7 +121,7 @@ def plan(
     return launches
 
 
-def _planned(a: Arguments, config: Config, target: Target, types: Sequence[torch.dtype | None]) -> Plan:
+def _planned(a: Arguments, config: Config, target: Target, types: Sequence[torch.dtype | None]) -> LaunchPlan:
     # Gluon's kernels are for NVIDIA alone: nothing else is to load them.
     from rocmend.kernels.ops.gather_qmm.kernels.walkers import walkers_kernel
 
@@ -141,7 +141,7 @@ def _planned(a: Arguments, config: Config, target: Target, types: Sequence[torch
         "SLICES": cut.slices, "PER": cut.per, "PDL": bool(config.get("launch_pdl", 0)),
     }  # fmt: skip
     programs = min(config["fill"] * 4 // cut.slices * (target.compute_units or 132), a.pairs.count * tiles)
-    return Plan(
+    return LaunchPlan(
         walkers_kernel,
         (programs,),
         constants,

@@ -32,16 +32,16 @@ class Problem(NamedTuple):
 OP = register(
     Op(
         name="heads_into_cache",
-        summary="Query and key heads normalised and rotated, keys and values written into the cache, in one launch.",
+        summary="Normalise and rotate query and key heads and write keys and values into the KV cache, in one launch.",
         functions={"heads_into_cache": f"{HERE}.function:heads_into_cache"},
         reference=f"{HERE}.reference:heads_into_cache",
         problem=Problem,
         implementations=(
-            Implementation("heads", "triton", f"{HERE}.host:run", unfit, note="one program a head and token"),
+            Implementation("heads", "triton", f"{HERE}.host:run", unfit, note="one program per head and token"),
             Implementation("torch", "reference", f"{HERE}.reference:run"),
         ),
         dtypes=("float32", "float16", "bfloat16"),
-        domain="Any strides; dims even and at most the heads' size; places within the cache.",
+        domain="Any strides; dims even and at most the head size; positions within the cache.",
         cost=lambda p: Cost(8.0 * p.elements, 2.0 * p.elements * bytes_of(p.dtype)),
         # As rope's, behind the three roundings of a normalisation.
         tolerance={

@@ -13,8 +13,7 @@ from rocmend.kernels.choose import implementation
 from rocmend.kernels.common.floats import BYTES
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.heads_into_cache import OP, Options, Problem
-from rocmend.kernels.remembered import planned
-from rocmend.kernels.repeated import NumberedPlan
+from rocmend.kernels.plan_cache import cached_plan_with_numbers, plan_of
 
 NAME = "heads_into_cache"
 
@@ -89,7 +88,7 @@ def heads_into_cache(
     return result
 
 
-@NumberedPlan
+@cached_plan_with_numbers
 def _written(*given: Any) -> Callable[..., tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
     """Check arguments, and return what computes calls with tensors like these.
 
@@ -101,7 +100,7 @@ def _written(*given: Any) -> Callable[..., tuple[torch.Tensor, torch.Tensor, tor
     _check(*(*told, options))
     queries, keys, values = told[:3]
     problem = Problem(NAMES[queries.dtype], queries.numel() + keys.numel() + values.numel())
-    run = planned(implementation(OP, queries.device, problem), *told, options)
+    run = plan_of(implementation(OP, queries.device, problem), *told, options)
 
     def call(*given: Any) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         result: tuple[torch.Tensor, torch.Tensor, torch.Tensor] = run(*_ordered(*given), options)

@@ -9,16 +9,16 @@ import torch
 
 from rocmend.kernels import allocate, executor
 from rocmend.kernels.arithmetic import next_power_of_2
-from rocmend.kernels.common.plans import Plan
+from rocmend.kernels.launch import LaunchPlan
 from rocmend.kernels.ops.heads_into_cache import Options
 from rocmend.kernels.ops.heads_into_cache.kernel import heads_kernel
-from rocmend.kernels.remembered import Planned
+from rocmend.kernels.plan_cache import Planner
 from rocmend.kernels.tuning import config_for
 
 Result = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
-@Planned
+@Planner
 def run(
     queries: torch.Tensor,
     keys: torch.Tensor,
@@ -53,7 +53,7 @@ def run(
         *key_cache.stride(), *value_cache.stride(),
     )  # fmt: skip
     config = config_for("heads_into_cache", "heads", "*", executor.target_for(queries.device))
-    launched = Plan(heads_kernel, (programs,), constants, config, numbers)
+    launched = LaunchPlan(heads_kernel, (programs,), constants, config, numbers)
 
     def call(
         queries: torch.Tensor,

@@ -30,11 +30,11 @@ def shape_class(problem: Problem) -> str:
 
 def _unfit_torch(problem: Problem, _target: Target) -> str | None:
     if problem.backward:
-        return "gradients come from the reference"
+        return "it computes no gradients"
     if problem.promoted:
-        return "torch rounds to another type where x and the weight differ in type"
+        return "torch's result has another dtype if x and the weight differ in dtype"
     if problem.weighted and problem.dtype != "float32":
-        return "torch does not round between its steps, so its results differ from MLX's"
+        return "torch does not round intermediate results, so its results differ from MLX's"
     return None
 
 
@@ -48,7 +48,7 @@ def cost(problem: Problem) -> Cost:
 OP = register(
     Op(
         name="layer_norm",
-        summary="Normalisation to mean 0 and variance 1 over the last axis, and its gradients.",
+        summary="LayerNorm (mean 0, variance 1) over the last axis, and its gradients.",
         functions={
             "layer_norm": f"{HERE}.function:layer_norm",
             "layer_norm_backward": f"{HERE}.function:layer_norm_backward",
@@ -61,15 +61,15 @@ OP = register(
                 "triton",
                 f"{HERE}.host:run",
                 unfit_forward,
-                note="rounds between its steps, as MLX does; torch's own does not",
+                note="rounds intermediate results, as MLX does; torch does not",
             ),
             Implementation("row_backward", "triton", f"{HERE}.host:run_backward", unfit_held_backward),
             Implementation("torch.nn.functional.layer_norm", "vendor", f"{HERE}.vendor:run", _unfit_torch),
             *references(f"{HERE}.reference:layer_norm", f"{HERE}.reference:layer_norm_backward"),
         ),
         dtypes=("float32", "float16", "bfloat16"),
-        domain="Any number of leading axes, last axis of any length (gradients in a kernel: up to 16,384); "
-        "x of any strides; weight and bias of any floating type, or None.",
+        domain="Any number of leading axes, last axis of any length (gradient kernel: up to 16,384); "
+        "x of any strides; weight and bias of any floating dtype, or None.",
         cost=cost,
         tolerance={
             # Sums of a row in fp32; the bias may cancel what was weighted.

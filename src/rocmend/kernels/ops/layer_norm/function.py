@@ -13,9 +13,7 @@ from rocmend.kernels.common.rows import check_floating
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.layer_norm import OP, Problem
 from rocmend.kernels.ops.rms_norm.function import check
-from rocmend.kernels.prepare import preparer
-from rocmend.kernels.remembered import planned
-from rocmend.kernels.repeated import Repeated, RepeatedPlan
+from rocmend.kernels.plan_cache import cached, cached_plan, plan_of
 
 
 def _problem(
@@ -40,7 +38,7 @@ def _planned(
 ) -> Callable[..., torch.Tensor]:
     """Check arguments, and return what computes calls with arguments like them."""
     _check("layer_norm", x, weight, bias)
-    return planned(implementation(OP, x.device, _problem(x, weight, bias)), x, weight, bias, float(eps))
+    return plan_of(implementation(OP, x.device, _problem(x, weight, bias)), x, weight, bias, float(eps))
 
 
 def _forward(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
@@ -48,7 +46,7 @@ def _forward(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | 
     return out
 
 
-@RepeatedPlan
+@cached_plan
 def _normed(
     x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float
 ) -> Callable[..., torch.Tensor]:
@@ -102,9 +100,6 @@ def layer_norm(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor 
     return _forward(x, weight, bias, eps)
 
 
-preparer(layer_norm)(_planned)
-
-
 def layer_norm_backward(
     grad: torch.Tensor, x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float
 ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
@@ -131,7 +126,7 @@ def layer_norm_backward(
     return found
 
 
-@Repeated
+@cached
 def _gradients(
     grad: torch.Tensor, x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float
 ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:

@@ -10,17 +10,16 @@ from rocmend.kernels import allocate, executor
 from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.common.column_sum import column_sum_kernel
 from rocmend.kernels.common.floats import width_class
-from rocmend.kernels.common.plans import Plan
-from rocmend.kernels.common.rows import as_rows, row_stride, tile, units
-from rocmend.kernels.launch import launch
+from rocmend.kernels.common.rows import as_rows, row_stride, tile
+from rocmend.kernels.launch import LaunchPlan, launch
 from rocmend.kernels.ops.layer_norm.kernel import backward_kernel, held_kernel, moments_kernel, scale_kernel
-from rocmend.kernels.remembered import Planned
+from rocmend.kernels.plan_cache import Planner
 from rocmend.kernels.tuning import Config, config_for
 
 OP = "layer_norm"
 
 
-@Planned
+@Planner
 def run(
     x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float
 ) -> Callable[..., torch.Tensor]:
@@ -44,7 +43,7 @@ def run(
     if config.get("full", 0) and rows % together == 0 and n == block:
         constants |= {"EARLY": True, "FULL": True}
     numbers = (wide.stride(0), rows, n, float(eps))
-    launched = Plan(held_kernel, (cdiv(rows, together),), constants, config, numbers)
+    launched = LaunchPlan(held_kernel, (cdiv(rows, together),), constants, config, numbers)
     seen = row_stride(x) is not None
 
     def call(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, _eps: float) -> torch.Tensor:
@@ -99,7 +98,7 @@ def run_backward(
     target = executor.target_for(x.device)
     config = config_for(OP, "backward", width_class(n), target)
     block, together = tile(n, config)
-    programs = min(cdiv(rows, together), units(target) * config["programs_per_unit"])
+    programs = min(cdiv(rows, together), target.units * config["programs_per_unit"])
     products, sums = (
         None if one is None else allocate.empty((programs, n), dtype=torch.float32, device=x.device)
         for one in (weight, bias)

@@ -1,4 +1,4 @@
-"""Logarithm of the sum of exponentials over any axes, and its gradient."""
+"""Log-sum-exp over any axes, and its gradient."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def cost(problem: Problem) -> Cost:
 OP = register(
     Op(
         name="logsumexp",
-        summary="Logarithm of the sum of exponentials over any axes, and its gradient.",
+        summary="Log-sum-exp over any axes, and its gradient.",
         functions={
             "logsumexp": f"{HERE}.function:logsumexp",
             "logsumexp_backward": f"{HERE}.function:logsumexp_backward",

@@ -14,7 +14,7 @@ from rocmend.kernels.common.axis_rows import normal_axes, reduced_shape, to_rows
 from rocmend.kernels.common.rows import as_rows, check_floating
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.logsumexp import OP, Problem
-from rocmend.kernels.repeated import Repeated
+from rocmend.kernels.plan_cache import cached
 
 
 class _LogSumExp(torch.autograd.Function):
@@ -58,7 +58,7 @@ def logsumexp(x: torch.Tensor, axis: int | Sequence[int] | None = None, *, keepd
     return out
 
 
-@Repeated
+@cached
 def _reduced(x: torch.Tensor, axis: int | tuple[int, ...] | None, keepdims: bool) -> torch.Tensor:
     """Check arguments and compute."""
     check_floating("logsumexp", x=x)
@@ -95,7 +95,7 @@ def logsumexp_backward(grad: torch.Tensor, x: torch.Tensor, lse: torch.Tensor) -
     return dx
 
 
-@Repeated
+@cached
 def _gradient(grad: torch.Tensor, x: torch.Tensor, lse: torch.Tensor) -> torch.Tensor:
     """Check arguments and compute the gradient."""
     check_floating("logsumexp_backward", grad=grad, x=x, lse=lse)

@@ -36,12 +36,12 @@ def _cost(problem: Problem) -> Cost:
 OP = register(
     Op(
         name="quantize",
-        summary="Quantize rows in groups: affine codes of 1 to 8 bits, mxfp4, mxfp8, nvfp4; packed as MLX packs.",
+        summary="Quantize rows in groups: affine 1 to 8 bits, mxfp4, mxfp8, nvfp4, in MLX's packing.",
         functions={"quantize": f"{HERE}.function:quantize"},
         reference=f"{HERE}.reference:quantize",
         problem=Problem,
         implementations=(
-            Implementation("groups", "triton", f"{HERE}.host:run", unfit, note="equal to the reference bit by bit"),
+            Implementation("groups", "triton", f"{HERE}.host:run", unfit, note="bitwise equal to the reference"),
             Implementation("torch", "reference", f"{HERE}.reference:run"),
         ),
         dtypes=("float32", "float16", "bfloat16"),

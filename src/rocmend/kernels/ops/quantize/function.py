@@ -9,7 +9,7 @@ from rocmend.kernels.choose import implementation
 from rocmend.kernels.common.formats import Format, format_of
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.quantize import OP, Problem
-from rocmend.kernels.repeated import Repeated
+from rocmend.kernels.plan_cache import cached
 
 Quantized = tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]
 
@@ -50,7 +50,7 @@ def quantize(
     return out
 
 
-@Repeated
+@cached
 def _codes(
     w: torch.Tensor, global_scale: torch.Tensor | None, group_size: int | None, bits: int | None, mode: str
 ) -> Quantized:

@@ -40,7 +40,7 @@ def _unfit_split(problem: Problem, target: Target) -> str | None:
     if reason := unfit(problem, target):
         return reason
     if problem.bits not in BITS:
-        return f"the kernel takes codes of {BITS} bits, not {problem.bits}"
+        return f"the kernel takes {BITS} bits, not {problem.bits}"
     if max(problem.head_dim, problem.value_dim) > MOST_DIM:
         return f"the kernel takes head dimensions up to {MOST_DIM}"
     return None
@@ -57,19 +57,23 @@ def _cost(p: Problem) -> Cost:
 OP = register(
     Op(
         name="quantized_attention",
-        summary="Scaled dot-product attention to a KV cache in affine codes.",
+        summary="Scaled dot-product attention over an affine-quantized KV cache.",
         functions={"quantized_attention": f"{HERE}.function:quantized_attention"},
         reference=f"{HERE}.reference:quantized_attention",
         problem=Problem,
         implementations=(
             Implementation(
-                "split", "triton", f"{HERE}.host:run", _unfit_split, note="codes become values in registers; read once"
+                "split",
+                "triton",
+                f"{HERE}.host:run",
+                _unfit_split,
+                note="dequantizes in registers; reads the cache once",
             ),
             Implementation("torch", "reference", f"{HERE}.reference:quantized_attention"),
         ),
         dtypes=("float32", "float16", "bfloat16"),
         domain=(
-            "Affine codes of 2, 4 or 8 bits in groups of 32, 64 or 128 (other widths: the reference); any number of "
+            "Affine 2, 4 or 8 bits in groups of 32, 64 or 128 (other widths use the reference); any number of "
             "queries; head dimensions up to 512; boolean, additive and causal masks; lengths in device memory."
         ),
         cost=_cost,

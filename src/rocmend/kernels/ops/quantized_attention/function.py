@@ -12,9 +12,7 @@ from rocmend.kernels.choose import implementation
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.attention_decode.function import check_options
 from rocmend.kernels.ops.quantized_attention import OP, Problem
-from rocmend.kernels.prepare import preparer
-from rocmend.kernels.remembered import Planned
-from rocmend.kernels.repeated import RepeatedPlan
+from rocmend.kernels.plan_cache import Planner, cached_plan
 
 OP_NAME = "quantized_attention"
 
@@ -61,7 +59,7 @@ def quantized_attention(
     return out
 
 
-@RepeatedPlan
+@cached_plan
 def _attended(
     q: torch.Tensor, tensor: torch.Tensor | None, lengths: torch.Tensor | None, *more: Any
 ) -> Callable[..., torch.Tensor]:
@@ -105,17 +103,10 @@ def _planned(
         values.shape[3] * 32 // bits, bits, group_size,
     )  # fmt: skip
     run = implementation(OP, q.device, problem)
-    if isinstance(run, Planned):
+    if isinstance(run, Planner):
         return run.plan(q, k, v, scale, mask, group_size, bits, lengths)
     names = ("scale", "mask", "group_size", "bits", "lengths")
     return lambda q, k, v, *some, **more: run(q, k, v, **dict(zip(names, some, strict=False)), **more)
-
-
-preparer(quantized_attention)(
-    lambda q, k, v, *, scale, mask=None, group_size=64, bits=8, lengths=None: _planned(
-        q, k, v, float(scale), mask, group_size, bits, lengths
-    )
-)
 
 
 def _check(q: torch.Tensor, k: Quantized, v: Quantized, group_size: int, bits: int) -> None:

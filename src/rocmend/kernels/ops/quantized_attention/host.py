@@ -9,10 +9,10 @@ import torch
 
 from rocmend.kernels import allocate, executor
 from rocmend.kernels.common import arrivals, gluon
-from rocmend.kernels.common.plans import Plan
 from rocmend.kernels.dtypes import NAMES
-from rocmend.kernels.ops.attention_decode.host import Plan as Cut
+from rocmend.kernels.launch import LaunchPlan
 from rocmend.kernels.ops.attention_decode.host import (
+    Cut,
     choose_splits,
     cut_rows,
     early_merge,
@@ -26,7 +26,7 @@ from rocmend.kernels.ops.quantized_attention import Problem, shape_class, stream
 from rocmend.kernels.ops.quantized_attention.asked import Asked, Computes, Mask, Quantized
 from rocmend.kernels.ops.quantized_attention.kernels.blocks import quantized_kernel
 from rocmend.kernels.ops.quantized_attention.kernels.grouped import grouped_kernel
-from rocmend.kernels.remembered import Planned
+from rocmend.kernels.plan_cache import Planner
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import config_for
 
@@ -55,7 +55,7 @@ def fits_groups(problem: Problem) -> bool:
     return problem.bits * problem.group_size >= 128 and widest <= MOST_GROUPS * problem.group_size
 
 
-@Planned
+@Planner
 def run(
     q: torch.Tensor,
     k: Quantized,
@@ -127,7 +127,7 @@ def _streaming(asked: Asked) -> Computes:
     return computes
 
 
-def _merging(asked: Asked, splits: int) -> Plan | None:
+def _merging(asked: Asked, splits: int) -> LaunchPlan | None:
     """Plan the launch that merges the parts, where there are several."""
     if splits == 1:
         return None
@@ -163,15 +163,15 @@ def _in_blocks(asked: Asked) -> Computes:
     )  # fmt: skip
     grid = (splits * batch * kv_heads, cut.row_blocks)
 
-    def planned(last: dict[str, int] | None) -> Plan:
+    def planned(last: dict[str, int] | None) -> LaunchPlan:
         if not grouped:
             groups = {"DG": power_of_two(dim // group_size), "DVG": power_of_two(value_dim // group_size)}
             more = {**constants, **groups, "DOT": cut.matrix}
-            return Plan(quantized_kernel, grid, more, cut.config, (float(scale), *numbers), types)
+            return LaunchPlan(quantized_kernel, grid, more, cut.config, (float(scale), *numbers), types)
         more = {**constants, "LAST": last is not None, **(last or {"LIVE": 1, "SPLITS": 1, "WIDTH": 1})}
         more["PDL"] = last is None and splits > 1 and early_merge("quantized_attention", target)
         ones = 0x3C003C00 if q_dtype == torch.float16 else 0x3F803F80
-        return Plan(grouped_kernel, grid, more, cut.config, (float(scale), ones, *numbers), types)
+        return LaunchPlan(grouped_kernel, grid, more, cut.config, (float(scale), ones, *numbers), types)
 
     q_dtype, device = q.dtype, q.device
     split = planned(None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from rocmend.kernels.common import gluon
-from rocmend.kernels.common.plans import Plan
+from rocmend.kernels.launch import LaunchPlan
 from rocmend.kernels.ops.attention_decode.host import choose_splits
 from rocmend.kernels.ops.quantized_attention import Problem, shape_class
 from rocmend.kernels.ops.quantized_attention.asked import Asked, Quantized
@@ -53,7 +53,7 @@ def splits_of(problem: Problem, target: Target) -> int:
     return choose_splits(config, target, problem.batch * problem.kv_heads, problem.keys, tile, per_unit)
 
 
-def plan(asked: Asked, splits: int, *, early_merge: bool) -> Plan:
+def plan(asked: Asked, splits: int, *, early_merge: bool) -> LaunchPlan:
     """Plan the launch of ``q, words, scales and biases of k and of v, lengths, sums of the parts, output``.
 
     Args:
@@ -80,4 +80,4 @@ def plan(asked: Asked, splits: int, *, early_merge: bool) -> Plan:
     )  # fmt: skip
     types = (None, torch.int32, None, None, torch.int32, None, None, None, torch.float32, None)
     grid = (splits * problem.batch * problem.kv_heads, 1)
-    return Plan(streams_kernel, grid, constants, config, numbers, types)
+    return LaunchPlan(streams_kernel, grid, constants, config, numbers, types)

@@ -98,7 +98,7 @@ def _unfit_vendor(problem: Problem, target: Target) -> str | None:
     if size > WORKSPACE_BYTES:
         return f"dequantized weights take {size >> 20} MiB, more than {WORKSPACE_BYTES >> 20}"
     if not many_rows(problem, target):
-        return f"for {problem.rows} rows of x it takes less time to unpack the weights on the way"
+        return f"for {problem.rows} rows of x, unpacking the weights inside the product is faster"
     return None
 
 
@@ -115,7 +115,7 @@ def _cost(problem: Problem) -> Cost:
 OP = register(
     Op(
         name=NAME,
-        summary="Matrix product with quantized weights, unpacked on the way into the matrix unit.",
+        summary="Matrix product with quantized weights, unpacked inside the kernel.",
         functions={"quantized_matmul": f"{HERE}.function:quantized_matmul"},
         reference=f"{HERE}.reference:quantized_matmul",
         problem=Problem,
@@ -125,7 +125,7 @@ OP = register(
                 "vendor",
                 f"{HERE}.dequantized:run",
                 _unfit_vendor,
-                note="with many rows the vendor's matrix product earns more than writing the weights out costs",
+                note="with many rows the vendor's faster matrix product outweighs the cost of dequantizing the weights",
             ),
             Implementation("fused", "triton", f"{HERE}.host:run", unfit),
             Implementation("torch", "reference", f"{HERE}.host:run_reference"),
@@ -133,7 +133,7 @@ OP = register(
         dtypes=("float32", "float16", "bfloat16"),
         domain=(
             "Affine 1, 2, 3, 4, 5, 6 and 8 bits with groups of 32, 64, 128; mxfp4, mxfp8, nvfp4. x of any leading axes "
-            "and strides, w with or without leading axes, which are broadcast against those of x."
+            "and strides, w with or without leading axes, which broadcast with those of x."
         ),
         cost=_cost,
         # Sums are fp32. Where a tile of weights is rounded to x's type before it is multiplied, each weight carries

@@ -104,6 +104,7 @@ def cases() -> Iterator[Case]:
     yield from _formats()
     yield from _shapes()
     yield from _real()
+    yield from _tiles()
     yield from _walks()
     yield from _large()
 
@@ -169,6 +170,16 @@ def _real() -> Iterator[Case]:
         (515, 128, 512, 4, 64), (200, 4096, 1024, 4, 64), (32, 2048, 2048, 4, 64), (129, 4224, 7168, 4, 128),
     ):  # fmt: skip
         yield _case("bfloat16", (rows,), n, k, bits=bits, group=group, size="large")
+
+
+def _tiles() -> Iterator[Case]:
+    """Yield groups that are wider than a tile, and codes that straddle words."""
+    for dtype in ("bfloat16", "float16"):
+        for rows in (16, 32, 48, 512):
+            yield _case(dtype, (rows,), 2048, 2048, group=128, compiled=True, size="large")
+    yield _case("float32", (16,), 2048, 2048, group=128, compiled=True, size="large")
+    for rows in (16, 200, 512):
+        yield _case("bfloat16", (rows,), 4096, 2048, bits=3, transpose=False, compiled=True, size="large")
 
 
 def _walks() -> Iterator[Case]:

@@ -33,7 +33,7 @@ class Refused(Exception):  # noqa: N818  no error: torch multiplies then
     """The library is not there, or has no algorithm for a product."""
 
 
-class Plan(NamedTuple):
+class ProductPlan(NamedTuple):
     """What computes a product.
 
     Args:
@@ -46,7 +46,7 @@ class Plan(NamedTuple):
 
 
 @functools.lru_cache(maxsize=1024)
-def plan(index: int, dtype: torch.dtype, rows: int, columns: int, depth: int, *, transpose: bool) -> Plan:
+def plan(index: int, dtype: torch.dtype, rows: int, columns: int, depth: int, *, transpose: bool) -> ProductPlan:
     """Return the plan of ``x @ w.T``, or ``x @ w``, of contiguous matrices on a device.
 
     Args:
@@ -60,6 +60,8 @@ def plan(index: int, dtype: torch.dtype, rows: int, columns: int, depth: int, *,
     Raises:
         Refused: There is none.
     """
+    if native.module() is None:
+        raise Refused("no C module")
     library = _library(index)
     product = library.made("cublasLtMatmulDescCreate", _SUMS_IN_FLOAT, _FLOAT)
     # To the library matrices are columns after columns: it computes the output's transpose, w first.
@@ -88,7 +90,7 @@ def plan(index: int, dtype: torch.dtype, rows: int, columns: int, depth: int, *,
         library.multiply, library.handle.value or 0, product.value or 0, tuple([one.value or 0 for one in layouts]),
         algorithm, workspace, kept,
     )  # fmt: skip
-    return Plan(work, workspace)
+    return ProductPlan(work, workspace)
 
 
 class _Kept:

@@ -11,14 +11,13 @@ from collections.abc import Callable
 import torch
 
 from rocmend.kernels import allocate
+from rocmend.kernels.captured import LibraryCall, capturing_device
 from rocmend.kernels.common.formats import Format
-from rocmend.kernels.native.called import Called, recording
 from rocmend.kernels.ops.quantized_matmul import Problem, cublas
-from rocmend.kernels.remembered import Planned
-from rocmend.kernels.repeated import Repeated
+from rocmend.kernels.plan_cache import Planner, cached
 
 
-@Planned
+@Planner
 def run(
     x: torch.Tensor,
     w: torch.Tensor,
@@ -51,7 +50,7 @@ def run(
 
 def _recorded(x: torch.Tensor, w: torch.Tensor, problem: Problem) -> Callable[..., torch.Tensor] | None:
     """Return what a call that is being recorded does; None where none is, or torch is to multiply."""
-    index = recording()
+    index = capturing_device()
     if index is None or x.dtype not in cublas.TYPES or w.dim() != 2 or not x.is_contiguous():
         return None
     rows, columns, depth = x.numel() // problem.depth, problem.columns, problem.depth
@@ -61,7 +60,7 @@ def _recorded(x: torch.Tensor, w: torch.Tensor, problem: Problem) -> Callable[..
         found = cublas.plan(index, x.dtype, rows, columns, depth, transpose=problem.transpose)
     except cublas.Refused:
         return None
-    step = Called(found.work)
+    step = LibraryCall(found.work)
     output = allocate.Output((*x.shape[:-1], columns), x.dtype, x.device)
     workspace = allocate.Output((found.workspace,), torch.uint8, x.device)
 
@@ -74,7 +73,7 @@ def _recorded(x: torch.Tensor, w: torch.Tensor, problem: Problem) -> Callable[..
         problem: Problem,
     ) -> torch.Tensor:
         right, out = _right((w, scales, biases), form, x.dtype, problem.transpose), output()
-        step.noted(right, x, out, *([workspace()] if found.workspace else []))
+        step.record(right, x, out, *([workspace()] if found.workspace else []))
         return out
 
     return call
@@ -84,7 +83,7 @@ ALIGNED = 8
 """What rows are a multiple of where each begins at a multiple of 16 bytes."""
 
 
-@Repeated
+@cached
 def _right(
     w: torch.Tensor,
     scales: torch.Tensor,

@@ -10,7 +10,7 @@ import torch
 import triton
 
 from rocmend.kernels.arithmetic import cdiv, next_power_of_2
-from rocmend.kernels.common.plans import Plan
+from rocmend.kernels.launch import LaunchPlan
 from rocmend.kernels.ops.quantized_matmul import Problem
 from rocmend.kernels.ops.quantized_matmul.kernels.lanes import lanes_kernel
 from rocmend.kernels.ops.quantized_matmul.operands import Operands
@@ -90,7 +90,7 @@ def plan(ops: Operands, config: Config, target: Target) -> Launches:
     """Plan the launch of ``x, w, scales, biases, out``."""
     planned = _planned(ops, config, target, aligned=True)
     # Scales in the middle of a larger tensor may stand anywhere; the widest word is 8 bytes.
-    unaligned: list[Plan] = []
+    unaligned: list[LaunchPlan] = []
 
     def launches(
         x: torch.Tensor, w: torch.Tensor, scales: torch.Tensor, biases: torch.Tensor | None, out: torch.Tensor
@@ -105,9 +105,9 @@ def plan(ops: Operands, config: Config, target: Target) -> Launches:
     return launches
 
 
-def _planned(ops: Operands, config: Config, target: Target, *, aligned: bool) -> Plan:
+def _planned(ops: Operands, config: Config, target: Target, *, aligned: bool) -> LaunchPlan:
     p = ops.problem
-    cut = parts_of(p, config, target.compute_units or 64, aligned=aligned)
+    cut = parts_of(p, config, target.units, aligned=aligned)
     constants = {
         "MODE": p.mode, "GROUP": p.group_size, "BITS": p.bits, "SLICES": cut.slices, "PER": cut.per, "AHEAD": cut.ahead,
         "EVEN": p.depth == cut.slices * cut.per * cut.steps * unit_of(p), "PDL": bool(config.get("launch_pdl", 0)),
@@ -117,4 +117,4 @@ def _planned(ops: Operands, config: Config, target: Target, *, aligned: bool) ->
         cut.steps,
     )  # fmt: skip
     grid = (cdiv(p.columns, TILE), cdiv(p.rows, config["BLOCK_M"]) * p.batch)
-    return Plan(lanes_kernel, grid, constants, with_warps(config, cut.slices), numbers, TYPES)
+    return LaunchPlan(lanes_kernel, grid, constants, with_warps(config, cut.slices), numbers, TYPES)

@@ -11,8 +11,7 @@ from rocmend.kernels.choose import implementation
 from rocmend.kernels.common.formats import Format, as_int32, format_of
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.quantized_matmul import OP, Problem
-from rocmend.kernels.remembered import planned
-from rocmend.kernels.repeated import RepeatedPlan
+from rocmend.kernels.plan_cache import cached_plan, plan_of
 
 NAME = "quantized_matmul"
 
@@ -55,7 +54,7 @@ def quantized_matmul(
     return out
 
 
-@RepeatedPlan
+@cached_plan
 def _product(
     x: torch.Tensor,
     w: torch.Tensor,
@@ -83,7 +82,7 @@ def _plan(
     rows = (1 if vector else x.shape[-2]) if w.dim() > 2 else (x.numel() // k if k else 0)
     problem = Problem(NAMES[dtype], *form, bool(transpose), batch, rows, n, k)
     wide = (x.unsqueeze(0) if vector else x).to(dtype)
-    run = planned(implementation(OP, x.device, problem), wide, as_int32(w), scales, biases, form, problem)
+    run = plan_of(implementation(OP, x.device, problem), wide, as_int32(w), scales, biases, form, problem)
     as_is = x.dtype == dtype and not vector
 
     def call(x: torch.Tensor, w: torch.Tensor, scales: torch.Tensor, biases: torch.Tensor | None) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""Plan ``gemv_kernel``: how many wavefronts share a row of weights, and how many programs walk over the rows."""
+"""LaunchPlan ``gemv_kernel``: how many wavefronts share a row of weights, and how many programs walk over the rows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 
 from rocmend.kernels.arithmetic import cdiv, next_power_of_2
-from rocmend.kernels.common.plans import Plan
+from rocmend.kernels.launch import LaunchPlan
 from rocmend.kernels.ops.quantized_matmul.kernels.gemv import gemv_kernel
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import Config, config_for, with_warps
@@ -19,8 +19,6 @@ MOST_DEPTH = 1 << 15
 _MOST_LANES = 512
 """Of a program."""
 _BITS = (2, 4, 8)
-_UNITS = 64
-"""Compute units where only a target is known."""
 _WORDS = torch.int32
 TYPES = (None, *(_WORDS, None, None, None) * MOST)
 """What the tensors of a launch are seen as: words may be given as uint32."""
@@ -49,8 +47,8 @@ def plan(
     batch: int = 1,
     x_stride: int = 0,
     w_batch: int = 0,
-) -> Plan:
-    """Plan a launch of ``x`` and, three times, ``w, scales, biases, out`` (None behind the last).
+) -> LaunchPlan:
+    """LaunchPlan a launch of ``x`` and, three times, ``w, scales, biases, out`` (None behind the last).
 
     Args:
         columns: Rows of each of one to three weights, one for a gated pair.
@@ -75,7 +73,7 @@ def plan(
     rows = config["BLOCK_N"] if padded * codes <= warps * lanes * config["hold"] else 1
     block = cdiv(rows, 2) if gated else rows
     tiles = sum(cdiv(n, block * config["PARTS"]) for n in columns)
-    programs = cdiv(config["fill"] * (target.compute_units or _UNITS), warps * batch)
+    programs = cdiv(config["fill"] * target.units, warps * batch)
     programs = max(1, min(programs, tiles))
     programs = cdiv(tiles, cdiv(tiles, programs))  # all with as many tiles, but for the last
     constants = {
@@ -85,7 +83,7 @@ def plan(
     }  # fmt: skip
     sizes = (*columns, *(0,) * (MOST - len(columns)))
     numbers = (*sizes, words, depth // group, tiles, x_stride, w_batch)
-    return Plan(gemv_kernel, (programs, batch), constants, with_warps(config, warps), numbers, TYPES)
+    return LaunchPlan(gemv_kernel, (programs, batch), constants, with_warps(config, warps), numbers, TYPES)
 
 
 def operands(

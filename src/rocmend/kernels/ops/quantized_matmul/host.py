@@ -27,7 +27,7 @@ from rocmend.kernels.ops.quantized_matmul.kernels.kept import kept_kernel
 from rocmend.kernels.ops.quantized_matmul.kernels.rows import rows_kernel
 from rocmend.kernels.ops.quantized_matmul.kernels.tiles import columns_kernel, sum_kernel, tiles_kernel
 from rocmend.kernels.ops.quantized_matmul.operands import Operands
-from rocmend.kernels.remembered import Planned
+from rocmend.kernels.plan_cache import Planner
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import Config, config_for
 
@@ -47,7 +47,7 @@ def run_reference(
     return reference.product(x, as_int32(w), scales, biases, problem.transpose, form)
 
 
-@Planned
+@Planner
 def run(
     x: torch.Tensor,
     w: torch.Tensor,
@@ -155,18 +155,17 @@ def _most_lanes(problem: Problem) -> int:
     return FEW if problem.mode == "affine" and 32 % problem.bits == 0 else 2 * FEW
 
 
-def _splits(config: Config, target: Target, programs: int, steps: int) -> int:
-    """Return into how many parts K is cut, so that few tiles still give every compute unit work."""
+def _splits(config: Config, target: Target, programs: int, steps: int, least: int = 4) -> int:
+    """Return into how many parts of at least so many steps K is cut, so that few tiles give every compute unit work."""
     wanted = config.get("split_k", 0)
     if wanted:
         return min(wanted, steps)
     if target.vendor == "cpu":
         return min(2, steps)
-    units = target.compute_units or 64
-    fill = config.get("fill", 2) * units
+    fill = config.get("fill", 2) * target.units
     if programs * 2 > fill:
         return 1
-    return max(1, min(fill // programs, steps // 4, 32))
+    return max(1, min(fill // programs, steps // least, 32))
 
 
 def _parts(out: torch.Tensor, splits: int) -> torch.Tensor:
@@ -187,18 +186,25 @@ def _launch_rows(ops: Operands, out: torch.Tensor, config: Config, target: Targe
     p = ops.problem
     words, groups = ops.w.shape[-1], ops.scales.shape[-1]
     units = words if 32 % p.bits == 0 else words // p.bits
-    tiles = cdiv(p.columns, config["BLOCK_N"])
-    steps = cdiv(units, config["BLOCK_U"])
-    splits = _splits(config, target, tiles * p.batch * p.rows, steps)
-    per_split = cdiv(steps, splits) * config["BLOCK_U"]
+    block_n, block_u = config["BLOCK_N"], config["BLOCK_U"]
+    others = p.batch * p.rows
+    # Fewer rows of weights for each program where there would not be enough programs.
+    while block_n > 1 and cdiv(p.columns, block_n) * others < config.get("fill", 2) * target.units:
+        block_n //= 2
+    tiles = cdiv(p.columns, block_n)
+    steps = cdiv(units, block_u)
+    splits = _splits(config, target, tiles * others, steps, least=1)
+    per_split = cdiv(steps, splits) * block_u
     splits = cdiv(units, per_split)
     parts = _parts(out, splits)
     args = (
         ops.x, ops.w, ops.scales, ops.biases, parts, p.rows, p.columns, units, words, groups,
         ops.x.stride(-2), ops.x.stride(0), ops.w_batch, per_split,
     )  # fmt: skip
-    constants = {"MODE": p.mode, "GROUP": p.group_size, "BITS": p.bits}
-    launch(rows_kernel, (tiles, splits, p.batch * p.rows), args, constants, config)
+    constants = {
+        "MODE": p.mode, "GROUP": p.group_size, "BITS": p.bits, "EVEN": units % block_u == 0, "BLOCK_N": block_n,
+    }  # fmt: skip
+    launch(rows_kernel, (tiles, splits, others), args, constants, config)
     _sum(parts, out, splits, target)
 
 
@@ -289,7 +295,7 @@ def _launch_kept(ops: Operands, out: torch.Tensor, config: Config, target: Targe
     splits = cdiv(groups, 4 * slices)
     others = cdiv(p.rows, config["BLOCK_M"]) * p.batch
     tiles = cdiv(p.columns, config["BLOCK_N"])
-    resident = config["fill"] * (target.compute_units or 64)
+    resident = config["fill"] * target.units
     programs = min(tiles, max(1, resident // (splits * others)))
     parts = _parts(out, splits)
     args = (
@@ -307,10 +313,6 @@ def _launch_tiles(ops: Operands, out: torch.Tensor, config: Config, target: Targ
     p = ops.problem
     words, groups = ops.w.shape[-1], ops.scales.shape[-1]
     block_n, block_k = config["BLOCK_N"], config["BLOCK_K"]
-    if 32 % p.bits == 0:
-        # A tile holds whole groups.
-        block_k = max(block_k, p.group_size) if p.transpose else block_k
-        block_n = block_n if p.transpose else max(block_n, p.group_size)
     tiles = cdiv(p.rows, config["BLOCK_M"]) * cdiv(p.columns, block_n)
     steps = cdiv(p.depth, block_k)
     splits = _splits(config, target, tiles * p.batch, steps)
@@ -326,9 +328,6 @@ def _launch_tiles(ops: Operands, out: torch.Tensor, config: Config, target: Targ
         # AMD's arithmetic in bf16 is fp32 with roundings, and most of its GPUs round in software.
         "WIDE": target.vendor == "amd" and p.dtype == "bfloat16",
     }  # fmt: skip
-    if 32 % p.bits != 0:
-        # Codes that straddle words are gathered: kept ahead in LDS, a word for each code, they would take all of it.
-        constants["STAGES"] = 1
     kernel = columns_kernel
     if p.transpose:
         kernel, constants["EVEN"], constants["WHOLE"] = tiles_kernel, p.depth % block_k == 0, p.columns % block_n == 0

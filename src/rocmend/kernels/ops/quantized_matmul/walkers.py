@@ -10,7 +10,7 @@ import torch
 
 from rocmend.kernels.arithmetic import cdiv
 from rocmend.kernels.common import gluon
-from rocmend.kernels.common.plans import Plan
+from rocmend.kernels.launch import LaunchPlan
 from rocmend.kernels.ops.quantized_matmul import Problem, few
 from rocmend.kernels.ops.quantized_matmul.operands import Operands
 from rocmend.kernels.target import Target
@@ -101,7 +101,7 @@ def plan(ops: Operands, config: Config, target: Target, otherwise: Config) -> fe
     return where_aligned(_planned(ops, config, target), lambda: few.plan(ops, otherwise, target))
 
 
-def where_aligned(planned: Plan, otherwise: Callable[[], few.Launches]) -> few.Launches:
+def where_aligned(planned: LaunchPlan, otherwise: Callable[[], few.Launches]) -> few.Launches:
     """Return launches of a plan for tensors that stand at multiples of 16 bytes, and of another one for all others.
 
     Args:
@@ -121,7 +121,7 @@ def where_aligned(planned: Plan, otherwise: Callable[[], few.Launches]) -> few.L
     return launches
 
 
-def _planned(ops: Operands, config: Config, target: Target) -> Plan:
+def _planned(ops: Operands, config: Config, target: Target) -> LaunchPlan:
     # Gluon's kernels are for NVIDIA alone: nothing else is to load them.
     from rocmend.kernels.ops.quantized_matmul.kernels.walkers import walkers_kernel
 
@@ -132,4 +132,5 @@ def _planned(ops: Operands, config: Config, target: Target) -> Plan:
         "PDL": bool(config.get("launch_pdl", 0)),
     }  # fmt: skip
     numbers = (p.columns // few.TILE,)
-    return Plan(walkers_kernel, (walk.programs, 1), constants, with_warps(config, walk.slices), numbers, few.TYPES)
+    warped = with_warps(config, walk.slices)
+    return LaunchPlan(walkers_kernel, (walk.programs, 1), constants, warped, numbers, few.TYPES)

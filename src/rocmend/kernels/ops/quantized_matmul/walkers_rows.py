@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rocmend.kernels.arithmetic import cdiv
 from rocmend.kernels.common import gluon
-from rocmend.kernels.common.plans import Plan
+from rocmend.kernels.launch import LaunchPlan
 from rocmend.kernels.ops.quantized_matmul import Problem, few, walkers
 from rocmend.kernels.ops.quantized_matmul.operands import Operands
 from rocmend.kernels.target import Target
@@ -126,5 +126,5 @@ def plan(ops: Operands, config: Config, target: Target, otherwise: Config) -> fe
         "HELD": 1 if p.rows == 1 else ROWS, "PDL": bool(config.get("launch_pdl", 0)),
     }  # fmt: skip
     numbers = (p.rows, p.columns // few.TILE, ops.x.stride(-2) // 8)
-    planned = Plan(walkers_rows_kernel, (walk.programs, 1), constants, config, numbers, few.TYPES)
+    planned = LaunchPlan(walkers_rows_kernel, (walk.programs, 1), constants, config, numbers, few.TYPES)
     return walkers.where_aligned(planned, lambda: few.plan(ops, otherwise, target))

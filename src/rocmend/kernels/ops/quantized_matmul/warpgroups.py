@@ -10,7 +10,7 @@ import torch
 from rocmend.kernels import allocate
 from rocmend.kernels.arithmetic import cdiv
 from rocmend.kernels.common import gluon
-from rocmend.kernels.common.plans import Plan
+from rocmend.kernels.launch import LaunchPlan
 from rocmend.kernels.ops.quantized_matmul import FEW, NAME, Problem, costs, few, rows_class
 from rocmend.kernels.ops.quantized_matmul.kernels.terms import ordered_kernel
 from rocmend.kernels.ops.quantized_matmul.kernels.tiles import sum_kernel
@@ -142,16 +142,18 @@ def _planned(ops: Operands, config: Config, target: Target, small: tuple[Config,
     steps = chunks // config["CHUNKS"] // splits
     numbers = (p.rows, p.columns, ops.w.shape[-1], chunks // FOUR, stride, steps)
     grid = (tiles * (p.columns // config["ROWS"]), splits)
-    main = Plan(warpgroups_kernel, grid, constants, config, numbers, few.TYPES)
+    main = LaunchPlan(warpgroups_kernel, grid, constants, config, numbers, few.TYPES)
     ordered = allocate.Output((tiles * block, p.depth), ops.x.dtype, device)
     parts = allocate.Output((splits, p.rows, p.columns), torch.float32, device)
     order, total = small
     shape = {
         "BITS": p.bits, "BLOCK_M": block, "WIDTH": chunk // config["PIECES"], "PDL": bool(order.get("launch_pdl", 0)),
     }  # fmt: skip
-    first = Plan(ordered_kernel, (tiles * block // order["LINES"], chunks), shape, order, (p.rows, stride, chunks))
+    first = LaunchPlan(
+        ordered_kernel, (tiles * block // order["LINES"], chunks), shape, order, (p.rows, stride, chunks)
+    )
     size = p.rows * p.columns
-    last = Plan(sum_kernel, (cdiv(size, total["BLOCK"]),), {"SPLITS": splits}, total, (size,))
+    last = LaunchPlan(sum_kernel, (cdiv(size, total["BLOCK"]),), {"SPLITS": splits}, total, (size,))
 
     def launches(
         x: torch.Tensor, w: torch.Tensor, scales: torch.Tensor, biases: torch.Tensor | None, out: torch.Tensor

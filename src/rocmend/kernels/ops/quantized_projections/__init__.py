@@ -42,12 +42,16 @@ def _unfit(problem: Problem, target: Target) -> str | None:
     if problem.dtype not in {"float16", "bfloat16"}:
         return f"the matrix unit takes float16 and bfloat16, not {problem.dtype}"
     if problem.rows > MOST_ROWS:
-        return f"with {problem.rows} rows of x, more than {MOST_ROWS}, a launch costs little beside its work"
+        return f"with {problem.rows} rows of x, more than {MOST_ROWS}, saving launches gains little"
     if problem.depth == 0 or not 2 <= problem.products <= 3:
-        return f"a launch takes 2 or 3 products, not {problem.products} of a depth of {problem.depth}"
+        return f"a launch takes 2 or 3 products, not {problem.products} with K = {problem.depth}"
     if target.vendor == "cpu" and problem.rows > 1:
         return None
-    return None if _suited(target) else "lanes hold matrices otherwise than the kernel unpacks weights"
+    return (
+        None
+        if _suited(target)
+        else "the matrix instructions of this target need another layout than the kernel unpacks to"
+    )
 
 
 def _suited(target: Target) -> bool:
@@ -69,7 +73,7 @@ def _cost(problem: Problem) -> Cost:
 OP = register(
     Op(
         name="quantized_projections",
-        summary="Up to three products of one x with quantized weights in one launch, or two and silu(gate) · up.",
+        summary="Up to three products of one x with quantized weights in one launch, or two with silu(gate) · up.",
         functions={
             "quantized_matmul_many": f"{HERE}.function:quantized_matmul_many",
             "quantized_swiglu": f"{HERE}.function:quantized_swiglu",
@@ -82,7 +86,7 @@ OP = register(
             Implementation("apart", "triton", f"{HERE}.host:run_apart", note="one product after another"),
         ),
         dtypes=("float32", "float16", "bfloat16"),
-        domain="Formats as quantized_matmul; w of two axes, scales of affine of the type of x.",
+        domain="Formats as in quantized_matmul; w with two axes; affine scales have the dtype of x.",
         cost=_cost,
         # As quantized_matmul; a gate adds the roundings of both products, of the sigmoid and of silu.
         tolerance={

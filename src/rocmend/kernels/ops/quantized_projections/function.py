@@ -13,8 +13,7 @@ from rocmend.kernels.common.floats import BYTES
 from rocmend.kernels.common.formats import Format, as_int32, format_of
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.quantized_projections import OP, Problem
-from rocmend.kernels.remembered import planned
-from rocmend.kernels.repeated import RepeatedPlan
+from rocmend.kernels.plan_cache import cached_plan, plan_of
 
 Weights = tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]
 
@@ -94,7 +93,7 @@ def _call(
     return _projected(tensors, name, len(weights), group_size, bits, mode)
 
 
-@RepeatedPlan
+@cached_plan
 def _projected(x: torch.Tensor, *more: Any) -> Callable[..., Any]:
     """Check arguments, and return what computes calls with tensors like these.
 
@@ -113,7 +112,7 @@ def _projected(x: torch.Tensor, *more: Any) -> Callable[..., Any]:
         sum(w.shape[0] for w, _, _ in weights), depth,
     )  # fmt: skip
     words = tuple([(as_int32(w), *rest) for w, *rest in weights])
-    run = planned(implementation(OP, x.device, problem), x, words, form, problem)
+    run = plan_of(implementation(OP, x.device, problem), x, words, form, problem)
 
     def call(x: torch.Tensor, *flat: Any) -> Any:
         words = tuple([(as_int32(w), scales, biases) for w, scales, biases in _triples(flat, count)])

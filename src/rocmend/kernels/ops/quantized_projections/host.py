@@ -10,14 +10,14 @@ import torch
 from rocmend.kernels import allocate, executor
 from rocmend.kernels.arithmetic import cdiv
 from rocmend.kernels.common.formats import Format
-from rocmend.kernels.common.plans import Plan
+from rocmend.kernels.launch import LaunchPlan
 from rocmend.kernels.ops.quantized_matmul import Problem as Product
 from rocmend.kernels.ops.quantized_matmul import few_class, gemv
 from rocmend.kernels.ops.quantized_matmul.few import TILE, parts_of, unit_of
 from rocmend.kernels.ops.quantized_projections import Problem
 from rocmend.kernels.ops.quantized_projections.function import Weights
 from rocmend.kernels.ops.quantized_projections.kernel import gated_kernel, many_kernel
-from rocmend.kernels.remembered import Planned
+from rocmend.kernels.plan_cache import Planner
 from rocmend.kernels.tuning import config_for, with_warps
 
 MOST = 3
@@ -33,7 +33,7 @@ def run_apart(x: torch.Tensor, weights: tuple[Weights, ...], form: Format, probl
     return swiglu(*products) if problem.gated else products
 
 
-@Planned
+@Planner
 def run_gemv(x: torch.Tensor, weights: tuple[Weights, ...], _form: Format, problem: Problem) -> Callable[..., Any]:
     """Plan a launch for one row of x."""
     columns, outputs = _outputs(x, weights, problem)
@@ -63,7 +63,7 @@ def _outputs(
     return columns, [allocate.Output((*x.shape[:-1], n), x.dtype, x.device) for n in columns]
 
 
-@Planned
+@Planner
 def run(x: torch.Tensor, weights: tuple[Weights, ...], _form: Format, problem: Problem) -> Callable[..., Any]:
     """Plan a launch; see ``function``."""
     columns, outputs = _outputs(x, weights, problem)
@@ -71,7 +71,7 @@ def run(x: torch.Tensor, weights: tuple[Weights, ...], _form: Format, problem: P
     if problem.rows == 0 or problem.columns == 0:
         return lambda *_: outputs[0]() if gated else tuple([one() for one in outputs])
     # Wherever scales stand in a larger tensor, words of several may not be read at once.
-    plans: dict[bool, Plan] = {}
+    plans: dict[bool, LaunchPlan] = {}
 
     def call(x: torch.Tensor, weights: tuple[Weights, ...], _form: Format, problem: Problem) -> Any:
         rows = x.reshape(problem.rows, problem.depth)
@@ -102,13 +102,13 @@ def _whole(weights: Weights) -> Weights:
     return w.contiguous(), scales.contiguous(), None if biases is None else biases.contiguous()
 
 
-def _plan(rows: torch.Tensor, columns: list[int], problem: Problem, *, aligned: bool) -> Plan:
+def _plan(rows: torch.Tensor, columns: list[int], problem: Problem, *, aligned: bool) -> LaunchPlan:
     target = executor.target_for(rows.device)
     form = (problem.mode, problem.bits, problem.group_size)
     product = Product(problem.dtype, *form, True, 1, problem.rows, problem.columns, problem.depth)
     # What is right for one product of as many rows of weights is so for several.
     config = config_for("quantized_matmul", "lanes", few_class(product), target)
-    cut = parts_of(product, config, target.compute_units or 64, aligned=aligned)
+    cut = parts_of(product, config, target.units, aligned=aligned)
     constants: dict[str, object] = {
         "MODE": problem.mode, "GROUP": problem.group_size, "BITS": problem.bits, "SLICES": cut.slices, "PER": cut.per,
         "AHEAD": cut.ahead, "EVEN": problem.depth == cut.slices * cut.per * cut.steps * unit_of(product),
@@ -120,8 +120,8 @@ def _plan(rows: torch.Tensor, columns: list[int], problem: Problem, *, aligned: 
     config = with_warps(config, cut.slices)
     if problem.gated:
         grid = (cdiv(columns[0], TILE // 2), tiles_m)
-        return Plan(gated_kernel, grid, constants, config, (problem.rows, columns[0], *rest))
+        return LaunchPlan(gated_kernel, grid, constants, config, (problem.rows, columns[0], *rest))
     constants["COUNT"] = len(columns)
     sizes = (*columns, *(0,) * (MOST - len(columns)))
     grid = (sum(cdiv(n, TILE) for n in columns), tiles_m)
-    return Plan(many_kernel, grid, constants, config, (problem.rows, *sizes, *rest))
+    return LaunchPlan(many_kernel, grid, constants, config, (problem.rows, *sizes, *rest))

@@ -26,7 +26,7 @@ class Problem(NamedTuple):
 OP = register(
     Op(
         name="random_bits",
-        summary="Random bits and numbers by threefry, bit for bit as MLX.",
+        summary="Threefry random bits and numbers, bitwise equal to MLX's.",
         functions={name: f"{HERE}.function:{name}" for name in FUNCTIONS},
         reference=f"{HERE}.reference:random_bits",
         problem=Problem,
@@ -35,7 +35,7 @@ OP = register(
             Implementation("torch", "reference", f"{HERE}.reference:run"),
         ),
         dtypes=tuple(BYTES),
-        domain="Any shape; up to 65535 keys; streams of less than 2^33 words.",
+        domain="Any shape; up to 65535 keys; streams of fewer than 2^33 words.",
         cost=lambda p: Cost(50.0 * p.keys * p.elements, float(p.keys) * p.elements * BYTES[p.dtype]),
         tolerance=dict.fromkeys(BYTES, Tolerance()),
         cases=f"{HERE}.cases:cases",

@@ -30,11 +30,11 @@ def shape_class(problem: Problem) -> str:
 
 def _unfit_torch(problem: Problem, _target: Target) -> str | None:
     if problem.backward:
-        return "gradients come from the reference"
+        return "it computes no gradients"
     if problem.promoted:
-        return "torch rounds to another type where x and the weight differ in type"
+        return "torch's result has another dtype if x and the weight differ in dtype"
     if problem.weighted and problem.dtype != "float32":
-        return "torch does not round between normalising and weighting, so its results differ from MLX's"
+        return "torch does not round before the weight is applied, so its results differ from MLX's"
     return None
 
 
@@ -48,7 +48,7 @@ def cost(problem: Problem) -> Cost:
 OP = register(
     Op(
         name="rms_norm",
-        summary="Root-mean-square normalisation over the last axis, and its gradients.",
+        summary="RMSNorm over the last axis, and its gradients.",
         functions={
             "rms_norm": f"{HERE}.function:rms_norm",
             "rms_norm_backward": f"{HERE}.function:rms_norm_backward",
@@ -61,15 +61,15 @@ OP = register(
                 "triton",
                 f"{HERE}.host:run",
                 unfit_forward,
-                note="rounds between normalising and weighting, as MLX does; torch's own does not",
+                note="rounds before the weight is applied, as MLX does; torch does not",
             ),
             Implementation("row_backward", "triton", f"{HERE}.host:run_backward", unfit_held_backward),
             Implementation("torch.nn.functional.rms_norm", "vendor", f"{HERE}.vendor:run", _unfit_torch),
             *references(f"{HERE}.reference:rms_norm", f"{HERE}.reference:rms_norm_backward"),
         ),
         dtypes=("float32", "float16", "bfloat16"),
-        domain="Any number of leading axes, last axis of any length (gradients in a kernel: up to 16,384); "
-        "x of any strides; weight of any floating type, or None.",
+        domain="Any number of leading axes, last axis of any length (gradient kernel: up to 16,384); "
+        "x of any strides; weight of any floating dtype, or None.",
         cost=cost,
         tolerance={
             # A row's sum of squares in fp32, then a square root, a division, a product and the weight: half a unit each

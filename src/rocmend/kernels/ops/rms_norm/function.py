@@ -12,9 +12,7 @@ from rocmend.kernels.choose import implementation
 from rocmend.kernels.common.rows import check_floating
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.rms_norm import OP, Problem
-from rocmend.kernels.prepare import preparer
-from rocmend.kernels.remembered import planned
-from rocmend.kernels.repeated import Repeated, RepeatedPlan
+from rocmend.kernels.plan_cache import cached, cached_plan, plan_of
 
 
 def _problem(x: torch.Tensor, weight: torch.Tensor | None, *, backward: bool = False) -> Problem:
@@ -46,7 +44,7 @@ def check(op: str, x: torch.Tensor, weight: torch.Tensor | None) -> None:
 def _planned(x: torch.Tensor, weight: torch.Tensor | None, eps: float) -> Callable[..., torch.Tensor]:
     """Check arguments, and return what computes calls with arguments like them."""
     check("rms_norm", x, weight)
-    return planned(implementation(OP, x.device, _problem(x, weight)), x, weight, float(eps))
+    return plan_of(implementation(OP, x.device, _problem(x, weight)), x, weight, float(eps))
 
 
 def _forward(x: torch.Tensor, weight: torch.Tensor | None, eps: float) -> torch.Tensor:
@@ -54,7 +52,7 @@ def _forward(x: torch.Tensor, weight: torch.Tensor | None, eps: float) -> torch.
     return out
 
 
-@RepeatedPlan
+@cached_plan
 def _normed(x: torch.Tensor, weight: torch.Tensor | None, eps: float) -> Callable[..., torch.Tensor]:
     call = _planned(x, weight, eps)
     return lambda x, weight: call(x, weight, eps)
@@ -97,9 +95,6 @@ def rms_norm(x: torch.Tensor, weight: torch.Tensor | None, eps: float) -> torch.
     return _forward(x, weight, eps)
 
 
-preparer(rms_norm)(_planned)
-
-
 def rms_norm_backward(
     grad: torch.Tensor, x: torch.Tensor, weight: torch.Tensor | None, eps: float
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
@@ -123,7 +118,7 @@ def rms_norm_backward(
     return found
 
 
-@Repeated
+@cached
 def _gradients(
     grad: torch.Tensor, x: torch.Tensor, weight: torch.Tensor | None, eps: float
 ) -> tuple[torch.Tensor, torch.Tensor | None]:

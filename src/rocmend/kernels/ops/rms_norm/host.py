@@ -10,11 +10,10 @@ from rocmend.kernels import allocate, executor
 from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.common.column_sum import column_sum_kernel
 from rocmend.kernels.common.floats import width_class
-from rocmend.kernels.common.plans import Plan
-from rocmend.kernels.common.rows import as_rows, row_stride, splits, tile, units
-from rocmend.kernels.launch import launch
+from rocmend.kernels.common.rows import as_rows, row_stride, splits, tile
+from rocmend.kernels.launch import LaunchPlan, launch
 from rocmend.kernels.ops.rms_norm.kernel import backward_kernel, held_kernel, scale_kernel, squares_kernel
-from rocmend.kernels.remembered import Planned
+from rocmend.kernels.plan_cache import Planner
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import Config, config_for
 
@@ -22,7 +21,7 @@ OP = "rms_norm"
 _FEW = 1 << 31  # what the kernel counts in 32 bits
 
 
-def held(x: torch.Tensor, residual: torch.Tensor | None, weight: torch.Tensor | None, eps: float) -> Plan | None:
+def held(x: torch.Tensor, residual: torch.Tensor | None, weight: torch.Tensor | None, eps: float) -> LaunchPlan | None:
     """Plan the launch for rows that are held in registers, of ``(x, residual, weight, total, out)``.
 
     Args:
@@ -57,10 +56,10 @@ def held(x: torch.Tensor, residual: torch.Tensor | None, weight: torch.Tensor | 
         "DENSE": full and added and stride == n and residual_stride == n and rows * n < _FEW,
     }
     numbers = (stride, residual_stride, rows, n, float(eps))
-    return Plan(held_kernel, (cdiv(rows, together),), constants, config, numbers)
+    return LaunchPlan(held_kernel, (cdiv(rows, together),), constants, config, numbers)
 
 
-@Planned
+@Planner
 def run(x: torch.Tensor, weight: torch.Tensor | None, eps: float) -> Callable[..., torch.Tensor]:
     """Plan a call; see ``function.rms_norm``."""
     dtype = x.dtype if weight is None else torch.promote_types(x.dtype, weight.dtype)
@@ -154,7 +153,7 @@ def run_backward(
     target = executor.target_for(x.device)
     config = config_for(OP, "backward", width_class(n), target)
     block, together = tile(n, config)
-    programs = min(cdiv(rows, together), units(target) * config["programs_per_unit"])
+    programs = min(cdiv(rows, together), target.units * config["programs_per_unit"])
     partial = None if weight is None else allocate.empty((programs, n), dtype=torch.float32, device=x.device)
     reload = block >= config.get("reload_from", 1 << 30)
     launch(

@@ -37,7 +37,7 @@ def shape_class(problem: Problem) -> str:
 OP = register(
     Op(
         name="rope",
-        summary="Rotary position embedding, its gradient, and queries and keys in one launch.",
+        summary="Rotary position embedding and its gradient; queries and keys in one launch.",
         functions={
             "rope": f"{HERE}.function:rope",
             "rope_backward": f"{HERE}.function:rope_backward",
@@ -46,7 +46,7 @@ OP = register(
         reference=f"{HERE}.reference:rope",
         problem=Problem,
         implementations=(
-            Implementation("rope", "triton", f"{HERE}.host:run", unfit, note="one pass, angles computed on the way"),
+            Implementation("rope", "triton", f"{HERE}.host:run", unfit, note="one pass, angles computed in the kernel"),
             Implementation("torch", "reference", f"{HERE}.reference:run"),
         ),
         dtypes=("float32", "float16", "bfloat16"),

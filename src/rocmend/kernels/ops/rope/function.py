@@ -13,9 +13,7 @@ from rocmend.kernels.choose import implementation
 from rocmend.kernels.common.rows import check_floating
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.rope import OP, Options, Problem
-from rocmend.kernels.prepare import preparer
-from rocmend.kernels.remembered import Planned
-from rocmend.kernels.repeated import NumberedPlan
+from rocmend.kernels.plan_cache import Planner, cached_plan_with_numbers
 
 
 def _call(
@@ -35,7 +33,7 @@ def _call(
     return result
 
 
-@NumberedPlan
+@cached_plan_with_numbers
 def _turned(
     x: torch.Tensor, second: torch.Tensor | None, freqs: torch.Tensor | None, place: torch.Tensor | None, *more: Any
 ) -> Callable[..., tuple[torch.Tensor, torch.Tensor | None]]:
@@ -72,7 +70,7 @@ def _planned(
     _check(op, x, second, offset, freqs, named)
     elements = x.numel() + (0 if second is None else second.numel())
     run = implementation(OP, x.device, Problem(NAMES[x.dtype], elements, x.shape[-2]))
-    if isinstance(run, Planned):
+    if isinstance(run, Planner):
         return run.plan(x, second, offset, freqs, named)
     return lambda x, second, offset, freqs: run(x, second, offset, freqs, named)
 
@@ -250,51 +248,3 @@ def rope_pair(
     if second is None:
         raise UsageError("rope_pair", "expected an implementation to rotate both tensors.")
     return first, second
-
-
-@preparer(rope)
-def _prepared(
-    x: torch.Tensor,
-    dims: int,
-    *,
-    traditional: bool = False,
-    base: float | None = 10000.0,
-    scale: float = 1.0,
-    offset: int | torch.Tensor = 0,
-    freqs: torch.Tensor | None = None,
-) -> Callable[..., torch.Tensor]:
-    call = _planned("rope", x, None, offset, freqs, _options(dims, traditional, base, scale))
-
-    def prepared(
-        x: torch.Tensor, *_: Any, offset: int | torch.Tensor = 0, freqs: torch.Tensor | None = None, **__: Any
-    ) -> torch.Tensor:
-        return call(x, None, offset, freqs)[0]
-
-    return prepared
-
-
-@preparer(rope_pair)
-def _prepared_pair(
-    queries: torch.Tensor,
-    keys: torch.Tensor,
-    dims: int,
-    *,
-    traditional: bool = False,
-    base: float | None = 10000.0,
-    scale: float = 1.0,
-    offset: int | torch.Tensor = 0,
-    freqs: torch.Tensor | None = None,
-) -> Callable[..., tuple[torch.Tensor, torch.Tensor | None]]:
-    call = _planned("rope_pair", queries, keys, offset, freqs, _options(dims, traditional, base, scale))
-
-    def prepared(
-        queries: torch.Tensor,
-        keys: torch.Tensor,
-        *_: Any,
-        offset: int | torch.Tensor = 0,
-        freqs: torch.Tensor | None = None,
-        **__: Any,
-    ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        return call(queries, keys, offset, freqs)
-
-    return prepared

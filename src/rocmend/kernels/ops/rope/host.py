@@ -9,10 +9,10 @@ import torch
 
 from rocmend.kernels import allocate, executor
 from rocmend.kernels.arithmetic import cdiv, next_power_of_2
-from rocmend.kernels.common.plans import Plan
+from rocmend.kernels.launch import LaunchPlan
 from rocmend.kernels.ops.rope import Options
 from rocmend.kernels.ops.rope.kernel import rope_kernel
-from rocmend.kernels.remembered import Planned
+from rocmend.kernels.plan_cache import Planner
 from rocmend.kernels.tuning import config_for
 
 
@@ -28,7 +28,7 @@ def _exponent(options: Options) -> float:
     return 0.0 if options.base is None else -math.log2(options.base) / (options.dims // 2)
 
 
-@Planned
+@Planner
 def run(
     x: torch.Tensor,
     second: torch.Tensor | None,
@@ -63,7 +63,7 @@ def run(
         *wide.stride(), *((0, 0, 0, 0) if other is None else other.stride()),
         options.dims, size, 0 if freqs is None else freqs.stride(0),
     )  # fmt: skip
-    launched = Plan(rope_kernel, (batch * cdiv(tokens, together) * tiles,), constants, config, numbers)
+    launched = LaunchPlan(rope_kernel, (batch * cdiv(tokens, together) * tiles,), constants, config, numbers)
 
     def call(
         x: torch.Tensor,

@@ -28,19 +28,19 @@ def _unfit(problem: Problem, target: Target) -> str | None:
     if reason := unfit(problem, target):
         return reason
     if problem.experts > MOST_EXPERTS or problem.chosen > MOST_CHOSEN:
-        return f"a program holds {MOST_EXPERTS} experts and chooses {MOST_CHOSEN} at most"
+        return f"the kernel takes at most {MOST_EXPERTS} experts and selects at most {MOST_CHOSEN}"
     return None
 
 
 OP = register(
     Op(
         name="router",
-        summary="The k largest values of a softmax, and where they stand; their sum made one where asked.",
+        summary="Top-k of a softmax with indices, optionally normalised to sum to 1.",
         functions={"router": f"{HERE}.function:router"},
         reference=f"{HERE}.reference:router",
         problem=Problem,
         implementations=(
-            Implementation("rows", "triton", f"{HERE}.host:run", _unfit, note="one program a row"),
+            Implementation("rows", "triton", f"{HERE}.host:run", _unfit, note="one program per row"),
             Implementation("torch", "reference", f"{HERE}.reference:run"),
         ),
         dtypes=("float32", "float16", "bfloat16"),

@@ -12,8 +12,7 @@ from rocmend.kernels.choose import implementation
 from rocmend.kernels.common.floats import BYTES
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.router import OP, Problem
-from rocmend.kernels.remembered import planned
-from rocmend.kernels.repeated import RepeatedPlan
+from rocmend.kernels.plan_cache import cached_plan, plan_of
 
 
 class Routes(NamedTuple):
@@ -50,7 +49,7 @@ def router(x: torch.Tensor, k: int, *, normalise: bool = False) -> Routes:
     return found
 
 
-@RepeatedPlan
+@cached_plan
 def _routed(x: torch.Tensor, k: int, normalise: bool) -> Callable[[torch.Tensor], Routes]:
     """Check arguments, and return what computes calls with a tensor like this."""
     if x.dim() < 1 or NAMES.get(x.dtype) not in BYTES:
@@ -58,5 +57,5 @@ def _routed(x: torch.Tensor, k: int, normalise: bool) -> Callable[[torch.Tensor]
     if not 1 <= k <= x.shape[-1]:
         raise UsageError("router", f"expected 1 <= k <= {x.shape[-1]}, got {k}.")
     problem = Problem(NAMES[x.dtype], x.numel() // x.shape[-1], x.shape[-1], k)
-    run = planned(implementation(OP, x.device, problem), x, k, normalise)
+    run = plan_of(implementation(OP, x.device, problem), x, k, normalise)
     return lambda x: Routes(*run(x, k, normalise))

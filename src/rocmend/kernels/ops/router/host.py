@@ -8,15 +8,15 @@ import torch
 
 from rocmend.kernels import allocate, executor
 from rocmend.kernels.arithmetic import next_power_of_2
-from rocmend.kernels.common.plans import Plan
+from rocmend.kernels.launch import LaunchPlan
 from rocmend.kernels.ops.router.kernel import router_kernel
-from rocmend.kernels.remembered import Planned
+from rocmend.kernels.plan_cache import Planner
 from rocmend.kernels.tuning import config_for
 
 Result = tuple[torch.Tensor, torch.Tensor]
 
 
-@Planned
+@Planner
 def run(x: torch.Tensor, k: int, normalise: bool) -> Callable[..., Result]:
     """Plan one launch; see ``function.router``."""
     experts = x.shape[-1]
@@ -29,7 +29,7 @@ def run(x: torch.Tensor, k: int, normalise: bool) -> Callable[..., Result]:
     flat = _rows(x, rows, experts)
     constants = {"K": k, "NORM": normalise, "BLOCK": next_power_of_2(experts), "SLOTS": next_power_of_2(k)}
     config = config_for("router", "rows", "*", executor.target_for(x.device))
-    launched = Plan(router_kernel, (rows,), constants, config, (flat.stride(0), experts))
+    launched = LaunchPlan(router_kernel, (rows,), constants, config, (flat.stride(0), experts))
 
     def call(x: torch.Tensor, *_: object) -> Result:
         scores, places = scores_of(), places_of()

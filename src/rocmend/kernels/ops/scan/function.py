@@ -12,7 +12,7 @@ from rocmend.kernels.common import axes
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.scan import OP, Problem
 from rocmend.kernels.ops.scan.reference import result_type
-from rocmend.kernels.repeated import Repeated
+from rocmend.kernels.plan_cache import cached
 
 
 def _run(name: str, op: str, x: torch.Tensor, axis: int | None, *, reverse: bool, inclusive: bool) -> torch.Tensor:
@@ -20,7 +20,7 @@ def _run(name: str, op: str, x: torch.Tensor, axis: int | None, *, reverse: bool
     return out
 
 
-@Repeated
+@cached
 def _scanned(x: torch.Tensor, name: str, op: str, axis: int | None, reverse: bool, inclusive: bool) -> torch.Tensor:
     """Check arguments and compute."""
     if NAMES.get(x.dtype) not in OP.dtypes:

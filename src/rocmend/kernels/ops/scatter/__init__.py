@@ -32,7 +32,7 @@ def _cost(p: Problem) -> Cost:
 
 
 def _unfit(problem: Problem, _target: Target) -> str | None:
-    return None if problem.indices < 1 << 31 else "the kernels count indices in 31 bits"
+    return None if problem.indices < 1 << 31 else "the kernels use 31-bit indices"
 
 
 OP = register(
@@ -45,7 +45,7 @@ OP = register(
         implementations=(
             Implementation(
                 "runs", "triton", f"{HERE}.host:run", _unfit,
-                note="torch adds floats with atomics, in another order on every run",
+                note="torch adds floats with atomics, in a different order on every run",
             ),
             Implementation("torch", "reference", f"{HERE}.reference:run"),
         ),

@@ -41,7 +41,7 @@ def _cost(p: Problem) -> Cost:
 OP = register(
     Op(
         name="selective_scan",
-        summary="Mamba's selective scan, with a state in and out.",
+        summary="Mamba's selective scan, with input and output state.",
         functions={
             "selective_scan": f"{HERE}.function:selective_scan",
             "selective_scan_gradients": f"{HERE}.function:selective_scan_gradients",
@@ -50,7 +50,7 @@ OP = register(
         problem=Problem,
         implementations=(
             Implementation(
-                "chunks", "triton", f"{HERE}.host:run", _unfit_chunks, note="state in registers, chunks side by side"
+                "chunks", "triton", f"{HERE}.host:run", _unfit_chunks, note="state in registers, chunks in parallel"
             ),
             Implementation("torch", "reference", f"{HERE}.reference:selective_scan"),
         ),
@@ -69,6 +69,6 @@ OP = register(
             "https://arxiv.org/abs/2312.00752",
             "https://github.com/ml-explore/mlx-lm/blob/main/mlx_lm/models/mamba.py",
         ),
-        notes=("dt comes after its softplus, as in mlx-lm.",),
+        notes=("dt must have its softplus applied already, as in mlx-lm.",),
     )
 )

@@ -11,7 +11,7 @@ from rocmend.kernels.choose import implementation
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.op import resolve
 from rocmend.kernels.ops.selective_scan import BACKWARD, OP, Problem
-from rocmend.kernels.repeated import Repeated
+from rocmend.kernels.plan_cache import cached
 
 OP_NAME = "selective_scan"
 
@@ -82,7 +82,7 @@ def selective_scan(
     return out
 
 
-@Repeated
+@cached
 def _steps(
     x: torch.Tensor,
     dt: torch.Tensor,

@@ -1,4 +1,4 @@
-"""Softmax over any axes, its logarithm, and their gradients."""
+"""Softmax and log-softmax over any axes, and their gradients."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def cost(problem: Problem) -> Cost:
 OP = register(
     Op(
         name="softmax",
-        summary="Softmax over any axes, its logarithm, and their gradients.",
+        summary="Softmax and log-softmax over any axes, and their gradients.",
         functions={
             "softmax": f"{HERE}.function:softmax",
             "log_softmax": f"{HERE}.function:log_softmax",
@@ -52,7 +52,7 @@ OP = register(
                 "torch.softmax",
                 "vendor",
                 f"{HERE}.vendor:run",
-                lambda problem, _target: "gradients come from the reference" if problem.backward else None,
+                lambda problem, _target: "it computes no gradients" if problem.backward else None,
             ),
             *references(f"{HERE}.reference:rows", f"{HERE}.reference:rows_backward"),
         ),

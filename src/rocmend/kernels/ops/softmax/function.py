@@ -13,9 +13,7 @@ from rocmend.kernels.common.axis_rows import from_rows, normal_axes, to_rows
 from rocmend.kernels.common.rows import check_floating, shares_memory
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.softmax import OP, Problem
-from rocmend.kernels.prepare import preparer
-from rocmend.kernels.remembered import Planned
-from rocmend.kernels.repeated import Repeated, RepeatedPlan
+from rocmend.kernels.plan_cache import Planner, cached, cached_plan
 
 
 class _Softmax(torch.autograd.Function):
@@ -49,7 +47,7 @@ def _plan(
     rows = to_rows(x, axes)
     run = _chosen(rows)
     last = axes == tuple(range(x.dim() - len(axes), x.dim()))
-    if isinstance(run, Planned) and last and shares_memory(rows, x):
+    if isinstance(run, Planner) and last and shares_memory(rows, x):
         # The kernel is given addresses, so that no view is needed.
         call = run.plan(rows, log, x.shape)
         return lambda x: call(x, log)
@@ -68,7 +66,7 @@ def _softmax(op: str, x: torch.Tensor, axis: int | Sequence[int] | None, *, log:
     return result
 
 
-@RepeatedPlan
+@cached_plan
 def _whole(
     x: torch.Tensor, op: str, axis: int | tuple[int, ...] | None, log: bool
 ) -> Callable[[torch.Tensor], torch.Tensor]:
@@ -116,15 +114,6 @@ def log_softmax(x: torch.Tensor, axis: int | Sequence[int] | None = None) -> tor
     return _softmax("log_softmax", x, axis, log=True)
 
 
-@preparer(softmax)
-def _prepared(
-    x: torch.Tensor, axis: int | Sequence[int] | None = None, *, precise: bool = False
-) -> Callable[..., torch.Tensor]:
-    del precise
-    call = _plan("softmax", x, axis, False)
-    return lambda x, *_, **__: call(x)
-
-
 def softmax_backward(grad: torch.Tensor, out: torch.Tensor, *, log: bool = False) -> torch.Tensor:
     """Return the gradient of x, given that of ``softmax``'s output along the last axis.
 
@@ -145,7 +134,7 @@ def softmax_backward(grad: torch.Tensor, out: torch.Tensor, *, log: bool = False
     return dx
 
 
-@Repeated
+@cached
 def _gradient(grad: torch.Tensor, out: torch.Tensor, log: bool) -> torch.Tensor:
     """Check arguments and compute the gradient."""
     check_floating("softmax_backward", grad=grad, out=out)

@@ -9,9 +9,8 @@ import torch
 from rocmend.kernels import allocate, executor
 from rocmend.kernels.arithmetic import cdiv
 from rocmend.kernels.common.floats import width_class
-from rocmend.kernels.common.plans import Plan
 from rocmend.kernels.common.rows import as_rows, splits, tile
-from rocmend.kernels.launch import launch
+from rocmend.kernels.launch import LaunchPlan, launch
 from rocmend.kernels.ops.logsumexp.host import parts_of
 from rocmend.kernels.ops.softmax import LONGEST
 from rocmend.kernels.ops.softmax.kernel import (
@@ -21,11 +20,11 @@ from rocmend.kernels.ops.softmax.kernel import (
     held_kernel,
     products_kernel,
 )
-from rocmend.kernels.remembered import Planned
+from rocmend.kernels.plan_cache import Planner
 from rocmend.kernels.tuning import config_for
 
 
-@Planned
+@Planner
 def run(x: torch.Tensor, log: bool, shape: torch.Size | None = None) -> Callable[..., torch.Tensor]:
     """Plan the softmax of x ``[rows, n]`` with adjacent elements in a row, or its logarithm.
 
@@ -43,7 +42,7 @@ def run(x: torch.Tensor, log: bool, shape: torch.Size | None = None) -> Callable
         config = config_for("softmax", "held", kind, target)
         block, together = tile(n, config)
         constants = {"LOG": log, "BLOCK": block, "ROWS": together}
-        launched = Plan(held_kernel, (cdiv(rows, together),), constants, config, (stride, rows, n))
+        launched = LaunchPlan(held_kernel, (cdiv(rows, together),), constants, config, (stride, rows, n))
 
         def in_one(x: torch.Tensor, _log: bool, _shape: torch.Size | None = None) -> torch.Tensor:
             out = output()
@@ -55,7 +54,7 @@ def run(x: torch.Tensor, log: bool, shape: torch.Size | None = None) -> Callable
     parts = splits(rows, n, config["tile"], target)
     constants = {"LOG": log, "PARTS": parts, "BLOCK": config["BLOCK"]}
     grid = (rows, cdiv(n, config["BLOCK"]))
-    applied = Plan(apply_kernel, grid, constants, config, (stride, rows, n))
+    applied = LaunchPlan(apply_kernel, grid, constants, config, (stride, rows, n))
 
     def in_parts(x: torch.Tensor, _log: bool, _shape: torch.Size | None = None) -> torch.Tensor:
         out = output()

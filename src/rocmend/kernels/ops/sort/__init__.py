@@ -43,14 +43,14 @@ def counted(rows: int, length: int, least: int = COUNTED_FROM, pairs: int = COUN
 
 
 def _unfit_kernels(problem: Problem, _target: Target) -> str | None:
-    return None if problem.length < 1 << 31 else "the kernels count places of a row in 31 bits"
+    return None if problem.length < 1 << 31 else "the kernels use 31-bit positions in a row"
 
 
 def _unfit_torch(problem: Problem, target: Target) -> str | None:
     if target.vendor == "amd":
-        return "its order of NaN and -0.0 is checked on NVIDIA and the CPU only"
+        return "torch's order of NaN and -0.0 is checked on NVIDIA and the CPU only"
     if target.vendor == "nvidia" and problem.length < 1024:
-        return "the kernels sort short rows faster: 4096x128 on an H200 in 8 µs, torch in 32"
+        return "the kernels sort short rows faster: 4096x128 on an H200 takes 8 µs, 32 µs in torch"
     if target.vendor == "nvidia" and counted(problem.rows, problem.length):
         return "the kernels sort a few thousand elements in one launch"
     return None
@@ -69,13 +69,13 @@ OP = register(
                 "vendor",
                 f"{HERE}.reference:run_torch",
                 _unfit_torch,
-                note="sorts 64x151936 floats on an H200 in 0.7 ms, the kernels in 1.5",
+                note="64x151936 floats on an H200 take 0.7 ms, 1.5 ms in the kernels",
             ),
             Implementation("kernels", "triton", f"{HERE}.host:run", _unfit_kernels),
             Implementation("torch", "reference", f"{HERE}.reference:run"),
         ),
         dtypes=tuple(BYTES),
-        domain="Any shape, strides and axis; rows of less than 2^31 elements.",
+        domain="Any shape, strides and axis; rows of fewer than 2^31 elements.",
         cost=lambda p: Cost(0.0, float(p.rows) * p.length * (BYTES[p.dtype] + (8 if p.indices else BYTES[p.dtype]))),
         tolerance=dict.fromkeys(BYTES, Tolerance()),
         cases=f"{HERE}.cases:cases",

@@ -9,7 +9,7 @@ from rocmend.kernels.choose import implementation
 from rocmend.kernels.common import axes
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.sort import OP, Problem
-from rocmend.kernels.repeated import Repeated
+from rocmend.kernels.plan_cache import cached
 
 
 def _run(
@@ -19,7 +19,7 @@ def _run(
     return out
 
 
-@Repeated
+@cached
 def _ordered(x: torch.Tensor, op: str, axis: int | None, values: bool, index_dtype: torch.dtype) -> torch.Tensor:
     """Check arguments and compute."""
     if NAMES.get(x.dtype) not in OP.dtypes:

@@ -40,7 +40,7 @@ def _cost(p: Problem) -> Cost:
 OP = register(
     Op(
         name="ssd",
-        summary="Mamba-2's state-space recurrence: steps and chunked prefill, with a state in and out.",
+        summary="Mamba-2's state-space recurrence: steps and chunked prefill, with input and output state.",
         functions={"ssd_scan": f"{HERE}.function:ssd_scan"},
         reference=f"{HERE}.reference:ssd_scan",
         problem=Problem,

@@ -8,7 +8,7 @@ from rocmend.core.errors import UsageError
 from rocmend.kernels.choose import implementation
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.ssd import OP, Problem
-from rocmend.kernels.repeated import Repeated
+from rocmend.kernels.plan_cache import cached
 
 OP_NAME = "ssd_scan"
 
@@ -56,7 +56,7 @@ def ssd_scan(
     return out
 
 
-@Repeated
+@cached
 def _steps(
     x: torch.Tensor,
     dt: torch.Tensor,

@@ -37,7 +37,7 @@ OP = register(
         implementations=(
             Implementation(
                 "lines", "triton", f"{HERE}.host:run",
-                note="torch neither counts negative indices from the end nor survives one that lies outside",
+                note="torch does not accept negative indices and fails on one out of range",
             ),
             Implementation("torch", "reference", f"{HERE}.reference:run"),
         ),

@@ -12,8 +12,7 @@ from rocmend.kernels.choose import implementation
 from rocmend.kernels.common import axes
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.take import OP, Problem
-from rocmend.kernels.remembered import planned
-from rocmend.kernels.repeated import RepeatedPlan
+from rocmend.kernels.plan_cache import cached_plan, plan_of
 
 _WIDE = (torch.int32, torch.int64, torch.uint32)
 
@@ -34,7 +33,7 @@ def _run(x: torch.Tensor, indices: torch.Tensor, axis: int, along: bool) -> torc
     return out
 
 
-@RepeatedPlan
+@cached_plan
 def _taken(x: torch.Tensor, indices: torch.Tensor, axis: int, along: bool) -> Callable[..., torch.Tensor]:
     """Check arguments, and return what computes calls with arguments like them."""
     if indices.numel() and x.shape[axis] == 0:
@@ -42,7 +41,7 @@ def _taken(x: torch.Tensor, indices: torch.Tensor, axis: int, along: bool) -> Ca
     if NAMES.get(x.dtype) not in OP.dtypes:
         raise UsageError("take", f"expected x of {', '.join(OP.dtypes)}, got {x.dtype}.")
     problem = Problem(NAMES[x.dtype], *axes.split(x.shape, axis), indices.numel(), along)
-    call = planned(implementation(OP, x.device, problem), x, indices, axis, along=along)
+    call = plan_of(implementation(OP, x.device, problem), x, indices, axis, along=along)
     return lambda x, indices: call(x, indices, axis, along=along)
 
 

@@ -10,16 +10,16 @@ import torch
 from rocmend.kernels import allocate, executor
 from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.common import axes
-from rocmend.kernels.common.plans import Plan
+from rocmend.kernels.launch import LaunchPlan
 from rocmend.kernels.ops.take.kernel import along_kernel, grid_kernel, lines_kernel
-from rocmend.kernels.remembered import Planned
+from rocmend.kernels.plan_cache import Planner
 from rocmend.kernels.tuning import Config, config_for
 
 _FEW = 1 << 31  # what the kernel counts in 32 bits
 _GRID = 65535  # programs along the second and third axis of a grid, on any vendor's GPUs
 
 
-@Planned
+@Planner
 def run(x: torch.Tensor, indices: torch.Tensor, axis: int, *, along: bool) -> Callable[..., torch.Tensor]:
     """Plan to take along an axis; see ``function.take`` and ``function.take_along_axis``."""
     outer, n, inner = axes.split(x.shape, axis)
@@ -36,7 +36,7 @@ def run(x: torch.Tensor, indices: torch.Tensor, axis: int, *, along: bool) -> Ca
     if along:
         config = config_for("take", "along", width, target)
         numbers: tuple[int, ...] = (total, indices.shape[axis], n, inner)
-        launched = Plan(along_kernel, (cdiv(total, config["BLOCK"]),), constants, config, numbers, types)
+        launched = LaunchPlan(along_kernel, (cdiv(total, config["BLOCK"]),), constants, config, numbers, types)
     else:
         config = config_for("take", "lines", width, target)
         launched = _lines(outer, indices.numel(), n, inner, config, constants, types)
@@ -53,7 +53,7 @@ def run(x: torch.Tensor, indices: torch.Tensor, axis: int, *, along: bool) -> Ca
 def _lines(
     outer: int, m: int, n: int, inner: int,
     config: Config, constants: dict[str, int], types: tuple[torch.dtype | None, ...],
-) -> Plan:  # fmt: skip
+) -> LaunchPlan:  # fmt: skip
     """Plan to take ``m`` lines of ``inner`` elements from each of ``outer`` times ``n``."""
     block = min(config["tile"], next_power_of_2(inner))
     room, pieces = config["tile"] // block, cdiv(inner, block)
@@ -65,9 +65,9 @@ def _lines(
         full = inner % block == 0 and m % rows == 0
         tiles = {"PIECES": pieces > 1, "FULL": full, "ROWS": rows, "BLOCK": block}
         grid = (pieces if pieces > 1 else blocks, y, z)
-        return Plan(grid_kernel, grid, constants | tiles, config, (m, n, inner), types)
+        return LaunchPlan(grid_kernel, grid, constants | tiles, config, (m, n, inner), types)
     lines = outer * m
     group = max(1, min(room, next_power_of_2(lines)))
     tiles = {"FEW": max(lines + group, inner + block) < _FEW, "ROWS": group, "BLOCK": block}
     grid = (cdiv(lines, group) * pieces, 1, 1)
-    return Plan(lines_kernel, grid, constants | tiles, config, (lines, m, n, inner), types)
+    return LaunchPlan(lines_kernel, grid, constants | tiles, config, (lines, m, n, inner), types)

@@ -27,25 +27,25 @@ def shape_class(problem: Problem) -> str:
 
 
 def _unfit_kernels(problem: Problem, _target: Target) -> str | None:
-    return None if problem.length < 1 << 31 else "the kernels count places of a row in 31 bits"
+    return None if problem.length < 1 << 31 else "the kernels use 31-bit positions in a row"
 
 
 OP = register(
     Op(
         name="topk",
-        summary="The k largest elements along an axis, in order, NaN first, ties by place.",
+        summary="The k largest elements along an axis, sorted, NaN first, ties by position.",
         functions={"topk": f"{HERE}.function:topk"},
         reference=f"{HERE}.reference:topk",
         problem=Problem,
         implementations=(
             Implementation(
                 "pieces", "triton", f"{HERE}.host:run", _unfit_kernels,
-                note="torch.topk leaves the order of equal elements open: the same input may route to other experts",
+                note="torch.topk does not define the order of equal elements: the same input may select other experts",
             ),
             Implementation("torch", "reference", f"{HERE}.reference:run"),
         ),
         dtypes=tuple(BYTES),
-        domain="Any shape, strides and axis; rows of less than 2^31 elements.",
+        domain="Any shape, strides and axis; rows of fewer than 2^31 elements.",
         cost=lambda p: Cost(0.0, float(p.rows) * (p.length * BYTES[p.dtype] + p.k * (BYTES[p.dtype] + 8))),
         tolerance=dict.fromkeys(BYTES, Tolerance()),
         cases=f"{HERE}.cases:cases",

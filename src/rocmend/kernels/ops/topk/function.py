@@ -11,7 +11,7 @@ from rocmend.kernels.choose import implementation
 from rocmend.kernels.common import axes
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.topk import OP, Problem
-from rocmend.kernels.repeated import Repeated
+from rocmend.kernels.plan_cache import cached
 
 
 class TopK(NamedTuple):
@@ -45,7 +45,7 @@ def topk(
     return found
 
 
-@Repeated
+@cached
 def _taken(x: torch.Tensor, k: int, axis: int, largest: bool, index_dtype: torch.dtype) -> TopK:
     """Check arguments and compute."""
     if NAMES.get(x.dtype) not in OP.dtypes:

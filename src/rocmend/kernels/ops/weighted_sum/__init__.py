@@ -25,14 +25,14 @@ class Problem(NamedTuple):
 
 def _unfit(problem: Problem, target: Target) -> str | None:
     if problem.rows > MOST:
-        return f"the kernel adds up {MOST} rows at most, not {problem.rows}"
+        return f"the kernel adds at most {MOST} rows, not {problem.rows}"
     return unfit(problem, target)
 
 
 OP = register(
     Op(
         name="weighted_sum",
-        summary="The sum of a few rows, each times its weight.",
+        summary="Weighted sum of a few rows.",
         functions={"weighted_sum": f"{HERE}.function:weighted_sum"},
         reference=f"{HERE}.reference:weighted_sum",
         problem=Problem,

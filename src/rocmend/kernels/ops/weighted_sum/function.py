@@ -11,8 +11,7 @@ from rocmend.kernels.choose import implementation
 from rocmend.kernels.common.floats import BYTES
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.weighted_sum import OP, Problem
-from rocmend.kernels.remembered import planned
-from rocmend.kernels.repeated import RepeatedPlan
+from rocmend.kernels.plan_cache import cached_plan, plan_of
 
 
 def weighted_sum(x: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
@@ -38,7 +37,7 @@ def weighted_sum(x: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
     return out
 
 
-@RepeatedPlan
+@cached_plan
 def _summed(x: torch.Tensor, weights: torch.Tensor) -> Callable[..., torch.Tensor]:
     """Check arguments, and return what computes calls with tensors like these."""
     if x.dim() < 2 or weights.shape != x.shape[:-1]:
@@ -50,4 +49,4 @@ def _summed(x: torch.Tensor, weights: torch.Tensor) -> Callable[..., torch.Tenso
         raise UsageError("weighted_sum", f"expected one type of {', '.join(BYTES)}, got {x.dtype} and {weights.dtype}.")
     rows, size = x.shape[-2:]
     problem = Problem(NAMES[x.dtype], x.shape[:-2].numel(), rows, size)
-    return planned(implementation(OP, x.device, problem), x, weights)
+    return plan_of(implementation(OP, x.device, problem), x, weights)

@@ -8,13 +8,13 @@ import torch
 
 from rocmend.kernels import allocate, executor
 from rocmend.kernels.arithmetic import cdiv
-from rocmend.kernels.common.plans import Plan
+from rocmend.kernels.launch import LaunchPlan
 from rocmend.kernels.ops.weighted_sum.kernel import weighted_kernel
-from rocmend.kernels.remembered import Planned
+from rocmend.kernels.plan_cache import Planner
 from rocmend.kernels.tuning import config_for
 
 
-@Planned
+@Planner
 def run(x: torch.Tensor, weights: torch.Tensor) -> Callable[..., torch.Tensor]:
     """Plan one launch; see ``function.weighted_sum``."""
     rows, size = x.shape[-2:]
@@ -25,7 +25,7 @@ def run(x: torch.Tensor, weights: torch.Tensor) -> Callable[..., torch.Tensor]:
     config = config_for("weighted_sum", "rows", "*", executor.target_for(x.device))
     given, factors = _flat(x, weights)
     numbers = (given.stride(0), given.stride(1), factors.stride(0), size)
-    launched = Plan(weighted_kernel, (sums, cdiv(size, config["BLOCK"])), {"ROWS": rows}, config, numbers)
+    launched = LaunchPlan(weighted_kernel, (sums, cdiv(size, config["BLOCK"])), {"ROWS": rows}, config, numbers)
 
     def call(x: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
         out = output()

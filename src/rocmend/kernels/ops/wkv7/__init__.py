@@ -37,7 +37,7 @@ def _cost(p: Problem) -> Cost:
 OP = register(
     Op(
         name="wkv7",
-        summary="RWKV-7's recurrence, with a state in and out.",
+        summary="RWKV-7's recurrence, with input and output state.",
         functions={"wkv7": f"{HERE}.function:wkv7"},
         reference=f"{HERE}.reference:wkv7",
         problem=Problem,
@@ -59,6 +59,6 @@ OP = register(
             "https://arxiv.org/abs/2503.14456",
             "https://github.com/ml-explore/mlx-lm/blob/main/mlx_lm/models/rwkv7.py",
         ),
-        notes=("mlx-lm keeps the state in the type of the inputs; here it is fp32.",),
+        notes=("mlx-lm keeps the state in the dtype of the inputs; here it is fp32.",),
     )
 )

@@ -8,7 +8,7 @@ from rocmend.core.errors import UsageError
 from rocmend.kernels.choose import implementation
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.wkv7 import OP, Problem
-from rocmend.kernels.repeated import Repeated
+from rocmend.kernels.plan_cache import cached
 
 OP_NAME = "wkv7"
 
@@ -47,7 +47,7 @@ def wkv7(
     return out
 
 
-@Repeated
+@cached
 def _steps(
     r: torch.Tensor,
     w: torch.Tensor,

@@ -10,6 +10,23 @@ from rocmend.kernels.language import narrow
 
 
 @triton.jit
+def _apart(x, ROWS: tl.constexpr, COUNT: tl.constexpr):
+    """Return the columns of x [ROWS, COUNT] as a tuple: registers of a lane that holds a row. COUNT: a power of two."""
+    columns = (x,)
+    for level in tl.static_range(COUNT.bit_length() - 1):
+        halved = ()
+        for at in tl.static_range(1 << level):
+            pair = tl.reshape(columns[at], [ROWS, 2, COUNT >> (level + 1)])
+            first, second = tl.split(tl.permute(pair, (0, 2, 1)))
+            halved = halved + (first, second)
+        columns = halved
+    flat = ()
+    for at in tl.static_range(COUNT):
+        flat = flat + (tl.reshape(columns[at], [ROWS]),)
+    return flat
+
+
+@triton.jit
 def rows_kernel(
     x_ptr,
     w_ptr,
@@ -28,15 +45,18 @@ def rows_kernel(
     MODE: tl.constexpr,
     GROUP: tl.constexpr,
     BITS: tl.constexpr,
+    EVEN: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_U: tl.constexpr,
 ):
     """out[m, n] = Σ s·(Σ x·q) + b·Σ x over units: a word, or BITS words of 32 codes where codes straddle words.
 
-    Programs: (tiles of N, splits of K, batch · M). out is [splits, batch, M, N].
+    A lane takes whole units: their words, and x 16 bytes at a time where BLOCK_U is at least the number of lanes.
+    Programs: (tiles of N, splits of K, batch · M). out is [splits, batch, M, N]. EVEN: BLOCK_U divides the units.
     """
     UNIT: tl.constexpr = 1 if 32 % BITS == 0 else BITS
     CODES: tl.constexpr = 32 * UNIT // BITS
+    AT_ONCE: tl.constexpr = min(CODES, 128 // x_ptr.dtype.element_ty.primitive_bitwidth)
     MASK: tl.constexpr = (1 << BITS) - 1
     batch = (tl.program_id(2) // M).to(tl.int64)
     m = (tl.program_id(2) % M).to(tl.int64)
@@ -52,19 +72,27 @@ def rows_kernel(
         unit = start + tl.arange(0, BLOCK_U)
         inside = unit < last
         group = unit * CODES // GROUP
+        first_words = w_rows + (unit * UNIT)[None, :]
+        packed = ()
+        for at in tl.static_range(UNIT):
+            if EVEN:
+                word = tl.load(first_words + at)
+            else:
+                word = tl.load(first_words + at, mask=inside[None, :], other=0)
+            packed = packed + (word.to(tl.uint32, bitcast=True),)
         part = tl.zeros([BLOCK_N, BLOCK_U], tl.float32)
         total = tl.zeros([BLOCK_U], tl.float32)
-        packed = tl.load(w_rows + (unit * UNIT)[None, :], mask=inside[None, :], other=0).to(tl.uint32, bitcast=True)
-        for j in tl.static_range(CODES):
-            x = tl.load(x_row + unit * CODES + j, mask=inside, other=0.0).to(tl.float32)
-            codes = packed >> (j * BITS % 32)
-            if (j + 1) * BITS // 32 != j * BITS // 32 and j + 1 < CODES:
-                at = (unit * UNIT)[None, :] + (j + 1) * BITS // 32
-                packed = tl.load(w_rows + at, mask=inside[None, :], other=0).to(tl.uint32, bitcast=True)
-                if (j + 1) * BITS % 32 != 0:
-                    codes = codes | (packed << (32 - j * BITS % 32))
-            part += value_of((codes & MASK).to(tl.int32), MODE) * x[None, :]
-            total += x
+        for begin in tl.static_range(0, CODES, AT_ONCE):
+            place = x_row + (unit * CODES + begin)[:, None] + tl.arange(0, AT_ONCE)[None, :]
+            some = tl.load(place) if EVEN else tl.load(place, mask=inside[:, None], other=0.0)
+            columns = _apart(some, BLOCK_U, AT_ONCE)
+            for j in tl.static_range(AT_ONCE):
+                x = columns[j].to(tl.float32)
+                codes = packed[(begin + j) * BITS // 32] >> ((begin + j) * BITS % 32)
+                if (begin + j) * BITS % 32 + BITS > 32:
+                    codes = codes | (packed[(begin + j) * BITS // 32 + 1] << (32 - (begin + j) * BITS % 32))
+                part += value_of((codes & MASK).to(tl.int32), MODE) * x[None, :]
+                total += x
         scales = tl.load(scale_rows + group[None, :], mask=inside[None, :], other=0)
         acc += part * scale_of(scales, MODE)
         if MODE == "affine":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from rocmend.kernels.common.packing import scale_of, values, weights_at
+from rocmend.kernels.common.packing import scale_of, values
 from rocmend.kernels.language import INTERPRETED, dot, narrow, waited
 
 
@@ -29,17 +29,17 @@ def _scaled(
     biases,
     ROWS: tl.constexpr,
     GROUPS: tl.constexpr,
-    GROUP: tl.constexpr,
+    WIDTH: tl.constexpr,
     MODE: tl.constexpr,
     BITS: tl.constexpr,
     WIDE: tl.constexpr,
     dtype: tl.constexpr,
 ):
-    """Return the weights [ROWS, GROUPS * GROUP] of words and of the groups' scales and biases [ROWS, GROUPS]."""
-    WORDS: tl.constexpr = GROUPS * GROUP * BITS // 32
+    """Return the weights [ROWS, GROUPS * WIDTH] of words and of the scales and biases [ROWS, GROUPS] of WIDTH codes."""
+    WORDS: tl.constexpr = GROUPS * WIDTH * BITS // 32
     plain: tl.constexpr = MODE == "affine" and not INTERPRETED and not WIDE and scales.dtype == dtype
     v = values(packed, ROWS, WORDS, MODE, BITS, tl.float32 if WIDE else dtype)
-    v = tl.reshape(v, [ROWS, GROUPS, GROUP])
+    v = tl.reshape(v, [ROWS, GROUPS, WIDTH])
     if plain:
         v = v * scales[:, :, None] + biases[:, :, None]
     else:
@@ -47,7 +47,42 @@ def _scaled(
         if MODE == "affine":
             v += biases.to(tl.float32)[:, :, None]
         v = _rounded(v, dtype, WIDE)
-    return tl.reshape(v, [ROWS, GROUPS * GROUP])
+    return tl.reshape(v, [ROWS, GROUPS * WIDTH])
+
+
+@triton.jit
+def _straddling(
+    w_rows,
+    scale_rows,
+    bias_rows,
+    octet,
+    inside,
+    words,
+    ROWS: tl.constexpr,
+    OCTETS: tl.constexpr,
+    GROUP: tl.constexpr,
+    BITS: tl.constexpr,
+    WIDE: tl.constexpr,
+    dtype: tl.constexpr,
+):
+    """Return the weights [ROWS, 8 * OCTETS] of affine codes that straddle words; eight codes lie in two words.
+
+    w_rows, scale_rows and bias_rows [ROWS, 1] point to the beginning of each row of ``words`` words, octet [1, OCTETS]
+    says which eight codes of it, inside [ROWS, OCTETS] where to load.
+    """
+    bit = octet * (8 * BITS)
+    low = tl.load(w_rows + (bit >> 5), mask=inside, other=0).to(tl.uint32, bitcast=True).to(tl.uint64)
+    high = tl.load(w_rows + tl.minimum((bit >> 5) + 1, words - 1), mask=inside, other=0).to(tl.uint32, bitcast=True)
+    codes = ((high.to(tl.uint64) << 32) | low) >> (bit & 31).to(tl.uint64)
+    scale = tl.load(scale_rows + octet * 8 // GROUP, mask=inside, other=0).to(tl.float32)
+    bias = tl.load(bias_rows + octet * 8 // GROUP, mask=inside, other=0).to(tl.float32)
+    v = ()
+    for j in tl.static_range(8):
+        code = ((codes >> (j * BITS)).to(tl.uint32) & ((1 << BITS) - 1)).to(tl.int32)
+        v = v + (_rounded(code.to(tl.float32) * scale + bias, dtype, WIDE),)
+    even = tl.join(tl.join(v[0], v[4]), tl.join(v[2], v[6]))
+    odd = tl.join(tl.join(v[1], v[5]), tl.join(v[3], v[7]))
+    return tl.reshape(tl.join(even, odd), [ROWS, OCTETS * 8])
 
 
 @triton.jit
@@ -95,7 +130,8 @@ def tiles_kernel(
     """
     dtype: tl.constexpr = x_ptr.dtype.element_ty
     CODES: tl.constexpr = 32 // BITS
-    GROUPS: tl.constexpr = BLOCK_K // GROUP if 32 % BITS == 0 else 1
+    WIDTH: tl.constexpr = min(GROUP, BLOCK_K)  # codes of a group in a tile: a group may be wider than a tile
+    GROUPS: tl.constexpr = BLOCK_K // WIDTH if 32 % BITS == 0 else 1
     tile_m, tile_n = _grouped(tl.program_id(0), tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), TOGETHER)
     batch = tl.program_id(2).to(tl.int64)
     row = tile_n * BLOCK_N + tl.arange(0, BLOCK_N)
@@ -126,14 +162,17 @@ def tiles_kernel(
                 packed = tl.load(
                     w_rows + start // CODES + word[None, :], mask=(start + word * CODES < last)[None, :], other=0
                 )
-                inside = (start + group * GROUP < last)[None, :]
+                inside = (start + group * WIDTH < last)[None, :]
                 scales = tl.load(scale_rows + start // GROUP + group[None, :], mask=inside, other=0)
                 biases = tl.load(bias_rows + start // GROUP + group[None, :], mask=inside, other=0)
-            v = _scaled(packed, scales, biases, BLOCK_N, GROUPS, GROUP, MODE, BITS, WIDE, dtype)
+            v = _scaled(packed, scales, biases, BLOCK_N, GROUPS, WIDTH, MODE, BITS, WIDE, dtype)
         else:
-            inside = (start + k < last)[None, :] & (row < N)[:, None]
-            v = weights_at(w_rows, scale_rows, bias_rows, (start + k)[None, :], inside, MODE, BITS, GROUP)
-            v = _rounded(v, dtype, WIDE)
+            octet = start // 8 + tl.arange(0, BLOCK_K // 8)
+            inside = (octet * 8 < last)[None, :] & (row < N)[:, None]
+            v = _straddling(
+                w_rows, scale_rows, bias_rows, octet[None, :], inside, words,
+                BLOCK_N, BLOCK_K // 8, GROUP, BITS, WIDE, dtype,
+            )  # fmt: skip
         acc = dot(v, x, acc)
         if WAITED:
             acc = waited(acc)
@@ -175,7 +214,8 @@ def columns_kernel(
     """
     dtype: tl.constexpr = x_ptr.dtype.element_ty
     CODES: tl.constexpr = 32 // BITS
-    GROUPS: tl.constexpr = BLOCK_N // GROUP if 32 % BITS == 0 else 1
+    WIDTH: tl.constexpr = min(GROUP, BLOCK_N)  # as in tiles_kernel
+    GROUPS: tl.constexpr = BLOCK_N // WIDTH if 32 % BITS == 0 else 1
     tile_m, tile_n = _grouped(tl.program_id(0), tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), TOGETHER)
     batch = tl.program_id(2).to(tl.int64)
     column = tile_n * BLOCK_N + tl.arange(0, BLOCK_N)
@@ -198,14 +238,16 @@ def columns_kernel(
         if 32 % BITS == 0:
             inside = below & (tile_n * BLOCK_N + word * CODES < N)[None, :]
             packed = tl.load(w_rows + tile_n * (BLOCK_N // CODES) + word[None, :], mask=inside, other=0)
-            inside = below & (tile_n * BLOCK_N + group * GROUP < N)[None, :]
-            scales = tl.load(scale_rows + tile_n * GROUPS + group[None, :], mask=inside, other=0)
-            biases = tl.load(bias_rows + tile_n * GROUPS + group[None, :], mask=inside, other=0)
-            v = _scaled(packed, scales, biases, BLOCK_K, GROUPS, GROUP, MODE, BITS, WIDE, dtype)
+            inside = below & (tile_n * BLOCK_N + group * WIDTH < N)[None, :]
+            scales = tl.load(scale_rows + tile_n * BLOCK_N // GROUP + group[None, :], mask=inside, other=0)
+            biases = tl.load(bias_rows + tile_n * BLOCK_N // GROUP + group[None, :], mask=inside, other=0)
+            v = _scaled(packed, scales, biases, BLOCK_K, GROUPS, WIDTH, MODE, BITS, WIDE, dtype)
         else:
-            inside = below & (column < N)[None, :]
-            v = weights_at(w_rows, scale_rows, bias_rows, column[None, :], inside, MODE, BITS, GROUP)
-            v = _rounded(v, dtype, WIDE)
+            octet = tile_n * (BLOCK_N // 8) + tl.arange(0, BLOCK_N // 8)
+            v = _straddling(
+                w_rows, scale_rows, bias_rows, octet[None, :], below & (octet * 8 < N)[None, :], words,
+                BLOCK_K, BLOCK_N // 8, GROUP, BITS, WIDE, dtype,
+            )  # fmt: skip
         acc = dot(x, v, acc)
     block = (tl.program_id(1).to(tl.int64) * tl.num_programs(2) + batch) * M
     place = (block + line)[:, None] * N + column[None, :]

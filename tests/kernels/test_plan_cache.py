@@ -18,21 +18,24 @@ triton = pytest.importorskip("triton")
 from rocmend.core.errors import UsageError
 from rocmend.kernels import (
     allocate,
+    caches,
+    capture,
     choose,
     cumsum,
     executor,
-    fast,
     gated_delta,
     gather_qmm,
+    plan_cache,
     quantize,
-    remembered,
     topk,
 )
+from rocmend.kernels import launch as launcher
 from rocmend.kernels import quantized_matmul as product
+from rocmend.kernels.caches import Cache
+from rocmend.kernels.captured import Captured
 from rocmend.kernels.common import arrivals
 from rocmend.kernels.launch import launch
-from rocmend.kernels.remembered import Calls, Remembered
-from rocmend.kernels.repeated import Repeated, RepeatedPlan
+from rocmend.kernels.plan_cache import cached, cached_plan
 from rocmend.kernels.target import CPU
 from rocmend.kernels.tuning import Config
 
@@ -62,19 +65,19 @@ class _Kernel:
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Take the CPU for a GPU on which compiled kernels are called."""
-    monkeypatch.setattr(fast, "_JIT_FUNCTION", _Kernel)
-    monkeypatch.setattr(fast, "current_device", lambda: -1)
-    monkeypatch.setattr(fast, "stream_of", lambda _index: 42)
+    monkeypatch.setattr(launcher, "_JIT_FUNCTION", _Kernel)
+    monkeypatch.setattr(launcher, "current_device", lambda: -1)
+    monkeypatch.setattr(launcher, "stream_of", lambda _index: 42)
     monkeypatch.setattr(torch.cuda, "device", lambda _device: threading.Lock())
-    fast.forget()
+    launcher.forget()
     yield
-    fast.forget()
+    launcher.forget()
 
 
-def _adding(kernel: Any, runs: list[int]) -> Repeated:
+def _adding(kernel: Any, runs: list[int]) -> cached:
     """Return a call with a temporary, an argument in the middle of a tensor, a number, None and an option."""
 
-    @Repeated
+    @cached
     def compute(x: Any, y: Any, option: int) -> Any:
         runs.append(option)
         some = allocate.empty((8,), dtype=torch.float32, device=x.device)
@@ -140,7 +143,7 @@ def test_hooks_another_device_and_poison_leave_the_fast_way(monkeypatch: pytest.
     assert len(kernel.plain) == before + 2
     for hook in (lambda *_: None, SimpleNamespace(calls=[print])):
         with monkeypatch.context() as patch:
-            patch.setattr(fast.runtime, "launch_enter_hook", hook)
+            patch.setattr(launcher.runtime, "launch_enter_hook", hook)
             compute((x, y), 9)
         before += 2
         assert len(kernel.plain) == before + 2
@@ -153,13 +156,13 @@ def test_hooks_another_device_and_poison_leave_the_fast_way(monkeypatch: pytest.
 def test_memory_that_is_zeroed_first_is_zeroed_each_time() -> None:
     kernel = _Kernel("a", "b", "n")
 
-    @Repeated
+    @cached
     def zeroed(x: Any) -> Any:
         out = allocate.empty((64,), dtype=torch.int32, device=x.device).zero_()
         launch(kernel, (1,), (x, out, 3), {}, CONFIG)
         return out
 
-    @Repeated
+    @cached
     def later(x: Any) -> Any:
         runs.append(1)
         out = allocate.empty((64,), dtype=torch.int32, device=x.device)
@@ -185,7 +188,7 @@ def _left(compute: Callable[..., Any]) -> int:
     """Return how often a call of four runs as it is written, and so does one attempt to record it."""
     runs: list[int] = []
 
-    @Repeated
+    @cached
     def counted(x: Any) -> Any:
         runs.append(1)
         return compute(x)
@@ -223,14 +226,14 @@ def test_results_keep_their_kind_and_layout() -> None:
         return _Two(first.t().view(torch.uint32), None)
 
     assert _left(two) == 2
-    repeated = Repeated(two)
+    repeated = cached(two)
     x = torch.zeros(4)
     for _ in range(3):
         found = repeated((x,))
         assert type(found) is _Two
         assert (found.first.shape, found.first.stride(), found.first.dtype) == ((3, 2), (1, 3), torch.uint32)
         assert found.second is None
-    same = Repeated(lambda x, y: (y, x))
+    same = cached(lambda x, y: (y, x))
     for _ in range(3):
         assert same((x, found.first))[1] is x
 
@@ -238,7 +241,7 @@ def test_results_keep_their_kind_and_layout() -> None:
 def test_errors_are_told_again_and_gradients_are_not_recorded() -> None:
     runs: list[bool] = []
 
-    @Repeated
+    @cached
     def compute(x: Any) -> Any:
         runs.append(x.requires_grad)
         if x.dim() > 1:
@@ -264,7 +267,7 @@ def test_errors_are_told_again_and_gradients_are_not_recorded() -> None:
 def test_a_plan_is_kept_where_there_can_be_no_record() -> None:
     plans: list[int] = []
 
-    @RepeatedPlan
+    @cached_plan
     def planned(x: Any, more: int) -> Callable[[Any], Any]:
         plans.append(x.numel())
         return lambda x: x + more
@@ -277,8 +280,8 @@ def test_a_plan_is_kept_where_there_can_be_no_record() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_on_amd_storage_beyond_two_gibibytes_goes_the_long_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fast, "HIP", True)
-    monkeypatch.setattr(fast, "_LARGEST_BUFFER_BYTES", 1000)
+    monkeypatch.setattr(launcher, "HIP", True)
+    monkeypatch.setattr(launcher, "_LARGEST_BUFFER_BYTES", 1000)
     kernel, runs = _Kernel("a", "b", "c", "n"), list[int]()
     compute = _adding(kernel, runs)
     large, y = torch.zeros(300), torch.zeros(16)
@@ -293,7 +296,6 @@ def test_on_amd_storage_beyond_two_gibibytes_goes_the_long_way(monkeypatch: pyte
 @pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize("most", [1 << 20, 8])
 def test_small_temporary_tensors_share_an_allocation(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rocmend.kernels import tape
 
     made: list[Any] = []
     output = allocate.Output
@@ -303,10 +305,10 @@ def test_small_temporary_tensors_share_an_allocation(most: int, monkeypatch: pyt
         return output(*args)
 
     monkeypatch.setattr(allocate, "Output", noted)
-    monkeypatch.setattr(tape, "SMALL_BYTES", most)
+    monkeypatch.setattr(capture, "MAX_POOLED_BYTES", most)
     kernel = _Kernel("a", "b", "c", "n")
 
-    @Repeated
+    @cached
     def compute(x: Any) -> Any:
         first = allocate.empty((3,), dtype=torch.float64, device=x.device)
         second = allocate.empty((5,), dtype=torch.int32, device=x.device)
@@ -328,11 +330,11 @@ def test_recording_does_not_import_torchs_compiler() -> None:
     source = """
 import sys, torch
 from rocmend.kernels import allocate
-from rocmend.kernels.repeated import Repeated
-call = Repeated(lambda x: allocate.empty((2, 3), dtype=x.dtype, device=x.device).t())
+from rocmend.kernels.plan_cache import cached
+call = cached(lambda x: allocate.empty((2, 3), dtype=x.dtype, device=x.device).t())
 for _ in range(3):
     call((torch.zeros(4),))
-assert "rocmend.kernels.tape" in sys.modules
+assert "rocmend.kernels.capture" in sys.modules
 print("torch._dynamo" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True, env=os.environ)
@@ -344,7 +346,7 @@ def test_other_threads_launch_while_one_records() -> None:
     kernel, entered, done = _Kernel("a", "n"), threading.Event(), threading.Event()
     x, y = torch.zeros(16), torch.zeros(16)
 
-    @Repeated
+    @cached
     def compute(x: Any) -> Any:
         if x.device.type == "meta":
             entered.set()
@@ -370,10 +372,10 @@ def test_other_threads_launch_while_one_records() -> None:
 
 
 def test_nothing_of_a_recording_is_remembered_and_forgetting_drops_records() -> None:
-    kept: Remembered[int] = Remembered()
+    kept: Cache[int] = Cache()
     runs: list[str] = []
 
-    @Repeated
+    @cached
     def compute(x: Any) -> Any:
         runs.append(x.device.type)
         assert (x.device.type == "meta") == (not kept)
@@ -395,13 +397,13 @@ def test_nothing_of_a_recording_is_remembered_and_forgetting_drops_records() -> 
 
 
 def test_what_is_forgotten_while_it_is_apart_stays_so() -> None:
-    kept: Remembered[int] = Remembered()
+    kept: Cache[int] = Cache()
     kept.keep(1, 1)
-    with remembered.apart():
+    with caches.isolated():
         assert not kept
     assert kept == {1: 1}
-    with remembered.apart():
-        remembered.forget()
+    with caches.isolated():
+        caches.forget()
     assert not kept
 
 
@@ -423,7 +425,7 @@ def test_calls_with_room_of_the_stream_are_recorded() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(arrivals, "room", room)
 
-        @Repeated
+        @cached
         def compute(x: Any) -> Any:
             runs.append(1)
             found = arrivals.room(x.device, 3, 100)
@@ -442,8 +444,7 @@ def test_calls_with_room_of_the_stream_are_recorded() -> None:
         assert len(runs) == 3
 
 
-def test_calls_tell_tensors_apart_by_all_but_addresses() -> None:
-    calls: Calls[int] = Calls()
+def test_calls_are_distinguished_by_all_but_elements_and_addresses() -> None:
     x, y = torch.zeros(4, 4), torch.ones(4, 4)
     kinds: list[tuple[Any, ...]] = [
         (x, y),
@@ -457,19 +458,25 @@ def test_calls_tell_tensors_apart_by_all_but_addresses() -> None:
         (x.half(), y),
         (x.view(2, 8), y),
     ]
-    for option in ("a", "b"):
-        for number, tensors in enumerate(kinds):
-            assert calls.get(tensors, option) is None
-            calls.keep(tensors, option, number)
-    for _ in range(4):
-        for number, tensors in enumerate(kinds):
+    plans: list[tuple[Any, ...]] = []
+
+    @cached_plan
+    def planned(*given: Any) -> Callable[..., int]:
+        plans.append(given)
+        number = len(plans)
+        return lambda *_: number
+
+    with plan_cache.capture_after(100):
+        for option in ("a", "b"):
+            for tensors in kinds:
+                planned(tensors, option)
+        assert len(plans) == 2 * len(kinds)
+        for number, tensors in enumerate(kinds, 1):
             again = tuple(None if one is None else one.clone(memory_format=torch.preserve_format) for one in tensors)
-            assert calls.get(tensors, "a") == number
+            assert planned(tensors, "a") == number
             if all(a is None or a.stride() == b.stride() for a, b in zip(again, tensors, strict=True)):
-                assert calls.get(again, "b") == number
-    assert calls.get((x, x), "a") == 0  # torch compares no tensor with itself: the key finds it
-    calls.keep(kinds[0], "a", 99)
-    assert calls.get(kinds[0], "a") == 99
+                assert planned(again, "b") == number + len(kinds)
+        assert planned((x, x), "a") == 1
 
 
 def _quantized(*shape: int) -> Any:
@@ -479,7 +486,6 @@ def _quantized(*shape: int) -> Any:
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("name", ["topk", "cumsum", "gated_delta", "product", "gather_qmm"])
 def test_public_functions_give_the_same_from_a_record(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rocmend.kernels import tape
 
     torch.manual_seed(7)
     plain = torch.randn(3, 40)
@@ -494,13 +500,13 @@ def test_public_functions_give_the_same_from_a_record(name: str, monkeypatch: py
         "gather_qmm": lambda: gather_qmm(rows, *experts, rhs_indices=torch.tensor([2, 0]), group_size=32),
     }
     made: list[Any] = []
-    original = tape.Tape
+    original = Captured
 
-    def noted(*args: Any) -> Any:
-        made.append(original(*args))
+    def counted(**parts: Any) -> Any:
+        made.append(original(**parts))
         return made[-1]
 
-    monkeypatch.setattr(tape, "Tape", noted)
+    monkeypatch.setattr(capture, "Captured", counted)
     with choose.prefer("triton"):
         first = calls[name]()
         assert not made

@@ -1,0 +1,50 @@
+"""``check PROJECT``: a port of a copy, proven."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from .port_project import Rocmend, bytes_of
+
+
+def test_a_check_ports_and_proves_a_copy(rocmend: Rocmend, project: Path, tmp_path: Path) -> None:
+    before = bytes_of(project)
+    report = tmp_path / "report.html"
+    done = rocmend("check", project, "--target", "gfx1151", "--no-probe", "--no-store", "-o", report)
+    assert done.code == 1
+    assert "Port of" in done.out
+    assert bytes_of(project) == before
+    text = report.read_text()
+    for part in ("How far the port was proven", "The port as a patch", "reduce-overhead"):
+        assert part in text
+    (head,) = [line for line in text.splitlines() if '<p class="summary' in line]
+    assert f"Port of {project}: " in head
+
+
+@pytest.mark.slow
+def test_a_check_copies_what_can_be_copied(rocmend: Rocmend, project: Path, tmp_path: Path) -> None:
+    (project / "kernel.cu").unlink()
+    os.mkfifo(project / "pipe")
+    (project / "loop").symlink_to(".")
+    (project / "gone.cu").symlink_to("nowhere")
+    report = tmp_path / "report.html"
+    done = rocmend("check", project, "--target", "gfx1151", "--no-probe", "--no-store", "-o", report)
+    assert done.code == 1
+    assert "Proven in a copy up to level 1" in " ".join(done.out.split())
+
+
+@pytest.mark.slow
+def test_a_check_has_the_project_in_its_sarif(rocmend: Rocmend, project: Path, tmp_path: Path) -> None:
+    (project / "kernel.cu").unlink()
+    report = tmp_path / "report.html"
+    done = rocmend(
+        "check", project, "--target", "gfx1151", "--no-probe", "--no-store", "-o", report, "--format", "sarif"
+    )
+    machine, port = json.loads(done.out)["runs"]
+    assert {result["ruleId"] for result in port["results"]} == {"PY01"}
+    assert machine["automationDetails"] != port["automationDetails"]
+    assert "PY01" not in {result["ruleId"] for result in machine["results"]}
