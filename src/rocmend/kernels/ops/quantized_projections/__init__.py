@@ -28,13 +28,15 @@ class Problem(NamedTuple):
     depth: int
 
 
-def _unfit_gemv(problem: Problem, _target: Target) -> str | None:
+def _unfit_gemv(problem: Problem, target: Target) -> str | None:
     from rocmend.kernels.ops.quantized_matmul import gemv
 
     if not 2 <= problem.products <= gemv.MOST:
         return f"a launch takes 2 or 3 products, not {problem.products}"
     if not gemv.suits(problem.mode, problem.bits, problem.rows, problem.depth):
         return "it takes one row of x and affine codes of 2, 4 or 8 bits"
+    if target.vendor != "cpu" and _unfit(problem, target) is None:
+        return "matrix instructions are faster on this target"
     return None
 
 
@@ -45,8 +47,6 @@ def _unfit(problem: Problem, target: Target) -> str | None:
         return f"with {problem.rows} rows of x, more than {MOST_ROWS}, saving launches gains little"
     if problem.depth == 0 or not 2 <= problem.products <= 3:
         return f"a launch takes 2 or 3 products, not {problem.products} with K = {problem.depth}"
-    if target.vendor == "cpu" and problem.rows > 1:
-        return None
     return (
         None
         if _suited(target)
@@ -57,7 +57,7 @@ def _unfit(problem: Problem, target: Target) -> str | None:
 def _suited(target: Target) -> bool:
     from rocmend.kernels.ops.quantized_matmul import few
 
-    return few.on_target(target)
+    return target.vendor == "cpu" or few.on_target(target)
 
 
 def _cost(problem: Problem) -> Cost:
@@ -81,8 +81,8 @@ OP = register(
         reference=f"{HERE}.reference:quantized_matmul_many",
         problem=Problem,
         implementations=(
-            Implementation("lanes", "triton", f"{HERE}.host:run", _unfit, note="up to 8 rows of x"),
             Implementation("gemv", "triton", f"{HERE}.host:run_gemv", _unfit_gemv, note="one row of x, on any GPU"),
+            Implementation("lanes", "triton", f"{HERE}.host:run", _unfit, note="up to 8 rows of x"),
             Implementation("apart", "triton", f"{HERE}.host:run_apart", note="one product after another"),
         ),
         dtypes=("float32", "float16", "bfloat16"),
