@@ -29,9 +29,9 @@ def suits(mode: str, bits: int, rows: int, depth: int) -> bool:
     return mode == "affine" and bits in _BITS and rows == 1 and 0 < depth <= MOST_DEPTH
 
 
-def record_class(dtype: str, bits: int) -> str:
-    """Name the class of tuning records: the width of a code, apart for fp32."""
-    return "f32" if dtype == "float32" else f"b{bits}"
+def record_class(dtype: str, bits: int, *, gated: bool = False) -> str:
+    """Name the class of tuning records: the width of a code, apart for a gated pair; fp32."""
+    return "f32" if dtype == "float32" else f"b{bits}" + "-gated" * gated
 
 
 def plan(
@@ -63,7 +63,7 @@ def plan(
         x_stride: Elements from one of these to the next.
         w_batch: Rows of weights from one of these to the next; 0 where all share the weights.
     """
-    config = config or config_for("quantized_matmul", "gemv", record_class(dtype, bits), target)
+    config = config or config_for("quantized_matmul", "gemv", record_class(dtype, bits, gated=gated), target)
     codes, words = 32 // bits, depth * bits // 32
     wide = min(config["WIDE"], group // codes)
     padded = max(next_power_of_2(words), wide)
