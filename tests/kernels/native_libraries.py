@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from rocmend.kernels import native
-from rocmend.kernels.ops.conv import cudnn_backend
+from rocmend.kernels.native import cudnn as native_cudnn
+from rocmend.kernels.ops.conv import cudnn
 
 POINTER = ctypes.c_void_p
 _kept: list[Any] = []  # objects that are freed later call them
@@ -96,13 +97,13 @@ class Convolutions(Dnn):
 
     def __init__(self) -> None:
         super().__init__()
-        self.planned: list[cudnn_backend.Convolution] = []
+        self.planned: list[cudnn.Convolution] = []
 
-    def of(self, one: cudnn_backend.Convolution, _index: int) -> cudnn_backend.ExecutionPlan:
-        """Return a plan, as ``cudnn_backend.plan`` does; the third one has a workspace."""
+    def of(self, one: cudnn.Convolution, _index: int) -> native_cudnn.ExecutionPlan:
+        """Return a plan, as ``native_cudnn.plan`` does; the third one has a workspace."""
         self.planned.append(one)
         roomy = len(self.planned) % 3 == 0
-        return cudnn_backend.ExecutionPlan(self.plan(workspace=roomy, number=len(self.planned)), 64 if roomy else 0)
+        return native_cudnn.ExecutionPlan(self.plan(workspace=roomy, number=len(self.planned)), 64 if roomy else 0)
 
     def executed(self, plan: int, pack: int) -> None:
         """Compute."""
@@ -111,7 +112,7 @@ class Convolutions(Dnn):
         one = self.planned[plan - 1]
         places = self.packs[pack][1001]
         x, weight, y = (
-            halves_at(place, math.prod(sizes), one.dtype).as_strided(sizes, cudnn_backend.channels_last(sizes))
+            halves_at(place, math.prod(sizes), one.dtype).as_strided(sizes, native_cudnn.channels_last(sizes))
             for place, sizes in zip(places, (one.x, one.weight, one.y), strict=True)
         )
         groups = one.x[1] // one.weight[1]

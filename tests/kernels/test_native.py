@@ -31,7 +31,7 @@ from rocmend.kernels import launch as launcher
 from rocmend.kernels.captured import Address
 from rocmend.kernels.launch import launch
 from rocmend.kernels.native import replay as native_replay
-from rocmend.kernels.plan_cache import cached_plan_with_numbers
+from rocmend.kernels.plan_cache import cached_plan
 
 pytestmark = [pytest.mark.cpu, pytest.mark.skipif(native.module() is None, reason="no C compiler here")]
 
@@ -179,7 +179,7 @@ def test_numbers_of_the_call_are_handed_to_the_kernel(driver: Driver) -> None:
     kernel = Kernel(9, {"a": "*fp32", "n": "i32", "BLOCK": "constexpr"})
     driver.sizes[9] = [8, 4]
 
-    @cached_plan_with_numbers
+    @cached_plan
     def plan(_x: Any, _number: Any, option: str) -> Callable[..., Any]:
         assert option == "some"
 
@@ -191,10 +191,10 @@ def test_numbers_of_the_call_are_handed_to_the_kernel(driver: Driver) -> None:
 
     x = torch.zeros(16)
     for number in (3, 5, 7, -9, 2, 11):
-        plan((x,), (number,), "some")
+        plan((x,), "some", numbers=(number,))
     assert [one.values[1] for one in driver.launches] == [7, 2**32 - 9, 2, 11]
     for number in (16, 1, 1 << 40):  # compiled to other kernels
-        plan((x,), (number,), "some")
+        plan((x,), "some", numbers=(number,))
     assert len(driver.launches) == 4
 
 
@@ -202,7 +202,7 @@ def test_a_number_that_is_computed_with_is_in_no_record(driver: Driver) -> None:
     kernel = Kernel(9, {"a": "*fp32", "n": "i32", "BLOCK": "constexpr"})
     driver.sizes[9] = [8, 4]
 
-    @cached_plan_with_numbers
+    @cached_plan
     def plan(*_: Any) -> Callable[..., Any]:
         def call(x: Any, number: Any) -> Any:
             launch(kernel, (1,), (x, number + 1), {}, CONFIG)
@@ -212,7 +212,7 @@ def test_a_number_that_is_computed_with_is_in_no_record(driver: Driver) -> None:
 
     x = torch.zeros(16)
     for number in (3, 5, 7, 9):
-        plan((x,), (number,))
+        plan((x,), numbers=(number,))
     assert not driver.launches
     assert "_Uncaptured.compute" in repr(recorded(plan))
 

@@ -33,7 +33,7 @@ from rocmend.kernels import launch as launcher
 from rocmend.kernels import quantized_matmul as product
 from rocmend.kernels.caches import Cache
 from rocmend.kernels.captured import Captured
-from rocmend.kernels.common import arrivals
+from rocmend.kernels.common import semaphores
 from rocmend.kernels.launch import launch
 from rocmend.kernels.plan_cache import cached, cached_plan
 from rocmend.kernels.target import CPU
@@ -341,6 +341,25 @@ print("torch._dynamo" in sys.modules)
     assert done.stdout == "False\n"
 
 
+@pytest.mark.slow
+def test_without_triton_calls_that_recur_are_computed_by_torch() -> None:
+    source = """
+import sys
+sys.modules["triton"] = None
+import importlib.util
+find = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *rest: None if name == "triton" else find(name, *rest)
+import torch
+from rocmend import kernels
+x = torch.ones(2, 8)
+for _ in range(4):
+    out = kernels.rms_norm(x, None, 0.0)
+assert torch.equal(out, x)
+"""
+    env = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    subprocess.run([sys.executable, "-c", source], check=True, env=env)
+
+
 @pytest.mark.usefixtures("gpu")
 def test_other_threads_launch_while_one_records() -> None:
     kernel, entered, done = _Kernel("a", "n"), threading.Event(), threading.Event()
@@ -412,7 +431,7 @@ def test_calls_with_room_of_the_stream_are_recorded() -> None:
     kernel = _Kernel("x", "counters", "scratch", "n")
     zeros, scratch = torch.zeros(64, dtype=torch.int32), torch.zeros(64, dtype=torch.int64)
     runs: list[int] = []
-    rooms: list[Any] = [arrivals.Room(zeros, scratch)]
+    rooms: list[Any] = [semaphores.Workspace(zeros, scratch)]
     asked: list[tuple[Any, ...]] = []
 
     def room(device: Any, counters: int, size: int) -> Any:
@@ -421,14 +440,14 @@ def test_calls_with_room_of_the_stream_are_recorded() -> None:
         asked.append((counters, size))
         return rooms[-1]
 
-    original = arrivals.room
+    original = semaphores.workspace
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(arrivals, "room", room)
+        patch.setattr(semaphores, "workspace", room)
 
         @cached
         def compute(x: Any) -> Any:
             runs.append(1)
-            found = arrivals.room(x.device, 3, 100)
+            found = semaphores.workspace(x.device, 3, 100)
             if found is not None:
                 launch(kernel, (1,), (x, found.counters, found.scratch.view(torch.float32), 3), {}, CONFIG)
             return x

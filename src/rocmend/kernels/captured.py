@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 
@@ -42,14 +42,15 @@ class LibraryCall:
     Args:
         work: Called with a stream and addresses.
         settings: With others than these the call is computed normally.
+        workspace_bytes: Size of the workspace, which is then the last address; 0 if there is none.
     """
 
-    __slots__ = ("settings", "work")
+    __slots__ = ("settings", "work", "workspace_bytes")
 
     pre_run_hooks: tuple[Any, ...] = ()
 
-    def __init__(self, work: Any, settings: Sequence[Setting] = ()) -> None:
-        self.work, self.settings = work, tuple(settings)
+    def __init__(self, work: Any, settings: Sequence[Setting] = (), workspace_bytes: int = 0) -> None:
+        self.work, self.settings, self.workspace_bytes = work, tuple(settings), workspace_bytes
 
     @property
     def kernel(self) -> LibraryCall:
@@ -65,6 +66,9 @@ class LibraryCall:
         active = executor.switch.active
         if active is None:
             raise RuntimeError("expected a call that is captured.")
+        if self.workspace_bytes:
+            size, device = (self.workspace_bytes,), tensors[0].device
+            tensors = (*tensors, allocate.empty(size, dtype=torch.uint8, device=device))
         active.launch(self, (1,), tensors, {}, None)  # type: ignore[arg-type]  # there is no tuning record
 
     def launch(self, _grid: Sequence[int], tensors: Sequence[Any]) -> Compiled:
@@ -92,6 +96,34 @@ def capturing_device() -> int | None:
     if torch.cuda.is_current_stream_capturing():
         raise NotCapturableError("the stream is captured: what a library needs may have to be created", lasting=False)
     return index
+
+
+_providers: dict[str, Callable[..., LibraryCall | None]] = {}
+Provider = TypeVar("Provider", bound=Callable[..., LibraryCall | None])
+
+
+def provides(name: str) -> Callable[[Provider], Provider]:
+    """Register the function that returns the library call of a problem on a device; None if there is none."""
+
+    def register(provider: Provider) -> Provider:
+        _providers[name] = provider
+        return provider
+
+    return register
+
+
+def library_call(name: str, *problem: Any) -> LibraryCall | None:
+    """Return a library's function for a problem while a call is captured; None if torch must compute it.
+
+    Args:
+        name: ``matmul`` (``native/cublas.py``) or ``convolution`` (``native/cudnn.py``).
+        problem: Arguments of its provider after the device's number.
+
+    Raises:
+        NotCapturableError: Not while this thread captures a graph.
+    """
+    provider, index = _providers.get(name), capturing_device()
+    return None if provider is None or index is None else provider(index, *problem)
 
 
 class TensorArgument(NamedTuple):

@@ -56,7 +56,12 @@ class cached:  # noqa: N801  a decorator
     them one by one; the first tensor must not be None. Options must be hashable, and equal options must mean the same:
     convert what distinguishes 0.0 from -0.0, or 1 from 1.0, first. Calls that need a gradient are not captured.
 
-    The cache key holds the options, and of each tensor its type, device, shape and strides.
+    ``numbers`` vary from call to call, such as a position in a sequence. The function gets them after the tensors. It
+    may only pass them on to a launch: a capture would hold for one number alone, and so any other use leaves the calls
+    uncaptured.
+
+    The cache key holds the options; type, device, shape and strides of each tensor; and what Triton specializes
+    numbers on.
 
     Args:
         function: Computes; it may allocate with ``allocate``, launch with ``launch`` or a ``LaunchPlan``, and view.
@@ -68,46 +73,9 @@ class cached:  # noqa: N801  a decorator
         self.calls: Cache[Callable[[Arguments], Any]] = Cache()
 
     @opaque
-    def __call__(self, tensors: Tensors, *options: Any) -> Any:
+    def __call__(self, tensors: Tensors, *options: Any, numbers: tuple[int, ...] = ()) -> Any:
         """Compute."""
-        if torch.is_grad_enabled():
-            for one in tensors:
-                if one is not None and one.requires_grad:
-                    return self.plan(tensors, options)(*tensors)
-        key = (
-            options,
-            *[None if one is None else (one.dtype, one.device, one.shape, one.stride()) for one in tensors],
-        )
-        call = self.calls.get(key)
-        return _first(self, key, tensors, options) if call is None else call(tensors)
-
-    def plan(self, _arguments: Arguments, options: tuple[Any, ...]) -> Callable[..., Any]:
-        """Return a function that computes calls with arguments like these, given one by one."""
-        function = self.function
-        return lambda *arguments: function(*arguments, *options)
-
-
-class cached_plan(cached):  # noqa: N801  a decorator
-    """The same for a function that plans: it returns a function that computes calls with tensors like those it got."""
-
-    def plan(self, arguments: Arguments, options: tuple[Any, ...]) -> Callable[..., Any]:
-        """Return a function that computes calls with arguments like these, given one by one."""
-        call: Callable[..., Any] = self.function(*arguments, *options)
-        return call
-
-
-class cached_plan_with_numbers(cached_plan):  # noqa: N801  a decorator
-    """The same with numbers that vary from call to call, such as a position in a sequence.
-
-    It is called with the tensors, the numbers and the options; the decorated function, and the one that it returns,
-    get the numbers after the tensors. They may only pass them on to a launch: a capture would hold for one number
-    alone, and so any other use leaves the calls uncaptured.
-    """
-
-    @opaque
-    def __call__(self, tensors: Tensors, numbers: tuple[int, ...], *options: Any) -> Any:
-        """Compute."""
-        arguments = (*tensors, *numbers)
+        arguments = (*tensors, *numbers) if numbers else tensors
         if torch.is_grad_enabled():
             for one in tensors:
                 if one is not None and one.requires_grad:
@@ -119,6 +87,23 @@ class cached_plan_with_numbers(cached_plan):  # noqa: N801  a decorator
         )
         call = self.calls.get(key)
         return _first(self, key, arguments, options) if call is None else call(arguments)
+
+    def plan(self, _arguments: Arguments, options: tuple[Any, ...]) -> Callable[..., Any]:
+        """Return a function that computes calls with arguments like these, given one by one."""
+        function = self.function
+        return lambda *arguments: function(*arguments, *options)
+
+
+class cached_plan(cached):  # noqa: N801  a decorator
+    """The same for a function that plans: it returns a function that computes calls with tensors like those it got.
+
+    That function gets the tensors and the numbers, and is kept while calls run normally.
+    """
+
+    def plan(self, arguments: Arguments, options: tuple[Any, ...]) -> Callable[..., Any]:
+        """Return a function that computes calls with arguments like these, given one by one."""
+        call: Callable[..., Any] = self.function(*arguments, *options)
+        return call
 
 
 def _specialization(number: int) -> int:

@@ -40,10 +40,10 @@ class Driver(NamedTuple):
 
     Args:
         launch: ``cuLaunchKernelEx``.
-        context: ``cuCtxGetCurrent``, or 0 where there is nothing to ask.
+        context: ``cuCtxGetCurrent``, or 0 to skip the check.
         name: ``cuGetErrorString``, or 0.
-        sizes: ``cuFuncGetParamInfo``, or None: sizes are then taken for what they should be.
-        graphs: Those of ``GRAPHS``, or none.
+        sizes: ``cuFuncGetParamInfo``, or None to skip the check.
+        graphs: The functions of ``GRAPHS``, or none.
     """
 
     launch: int
@@ -55,7 +55,7 @@ class Driver(NamedTuple):
 
 @functools.cache
 def module() -> Any:
-    """Return the compiled module, or None: why is told in the log, at level DEBUG."""
+    """Return the compiled module, or None; the log has the reason, at level DEBUG."""
     if os.environ.get(VARIABLE, "") == "0":
         LOG.debug("captured calls replayed in Python: switched off by %s=0", VARIABLE)
         return None
@@ -68,7 +68,7 @@ def module() -> Any:
 
 @functools.cache
 def driver() -> Driver | None:
-    """Return CUDA's driver; None where torch uses none, or where it does not tell of kernels' parameters (< 12.4)."""
+    """Return CUDA's driver; None if torch does not use it, or it cannot describe kernels' parameters (< 12.4)."""
     if not torch.version.cuda or not torch.cuda.is_available():
         return None
     try:
@@ -82,7 +82,7 @@ def driver() -> Driver | None:
         return None
     sizes.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p)
     try:
-        blocking = os.environ.get("CUDA_LAUNCH_BLOCKING", "0") not in {"", "0"}  # which is said of launches
+        blocking = os.environ.get("CUDA_LAUNCH_BLOCKING", "0") not in {"", "0"}  # it is documented for launches
         graphs = () if blocking else tuple([_address(library, one) for one in GRAPHS])
     except AttributeError as error:
         LOG.debug("captured calls replayed without graphs: %s", error)
@@ -92,13 +92,13 @@ def driver() -> Driver | None:
 
 @contextlib.contextmanager
 def relaxed() -> Iterator[None]:
-    """Make inside what waits for no GPU: another thread's capture of a graph is not broken off by it."""
-    told = driver()
-    if told is None or not told.graphs:
+    """Allow calls inside while another thread captures a graph; they must not wait for the GPU."""
+    functions = driver()
+    if functions is None or not functions.graphs:
         yield
         return
     exchange = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(
-        told.graphs[GRAPHS.index("cuThreadExchangeStreamCaptureMode")]
+        functions.graphs[GRAPHS.index("cuThreadExchangeStreamCaptureMode")]
     )
     mode = ctypes.c_int(_RELAXED)
     exchange(ctypes.byref(mode))

@@ -1,4 +1,4 @@
-/* A recorded call's launches as a graph of the driver, whose parameters are set before each launch where they changed.
+/* A captured call's launches as a graph of the driver, whose parameters are set before each launch where they changed.
 
    A launch takes the driver 3 us, and a graph of several takes it no longer than that.
 

@@ -1,4 +1,4 @@
-/* Steps of a recorded call that a vendor's library makes, of which everything but addresses was decided before.
+/* Steps of a captured call that run a function of a vendor's library, with everything but addresses decided before.
 
    They are called as torch calls the library, without torch's own way to it. What is planned belongs to Python: these
    objects hold its addresses, and keep alive what owns them. There may be no header of a library here either. */

@@ -1,4 +1,4 @@
-/* A recorded call: allocate, launch, return, as replay.py says it and without the interpreter in between.
+/* A captured call: allocate, launch, return, as the function of replay.py does, without the interpreter in between.
 
    A call of a decode step is to cost a few microseconds. Of those Python's own steps and the parsing of each launch's
    arguments take half; what is left here is the tensors' addresses, the allocator, and the driver. The object knows
@@ -25,7 +25,7 @@ typedef int (*ErrorName)(int code, const char **text);
 #define PROGRAMMATIC_SERIALIZATION 6
 #define STREAM_NON_BLOCKING 1
 
-enum { ABSENT, TENSOR, NUMBER }; /* what stands in a place of those given; replay.py */
+enum { ABSENT, TENSOR, NUMBER }; /* kinds of arguments; captured.py */
 
 #include "library.c"
 
@@ -35,7 +35,7 @@ typedef struct {
     unsigned int grid[3], threads, shared;
     int early; /* may begin before the kernel in front of it is done */
     void *function;
-    Library *library; /* that makes this step, in place of a kernel; its parameters are addresses */
+    Library *library; /* that runs this step, in place of a kernel; its parameters are addresses */
     Py_ssize_t first, count; /* of its parameters among all */
 } Step;
 
@@ -48,11 +48,11 @@ typedef struct {
     PyObject_HEAD
     vectorcallfunc call;
     PyObject *held; /* owns what is pointed to below */
-    PyObject *data_ptr, *room, *kind, *runtime, *current_device, *stream_of, *kernels, *plain, *carefully, *switches;
+    PyObject *data_ptr, *workspace, *kind, *runtime, *current_device, *stream_of, *kernels, *compute, *run, *switches;
     PyObject *index_object, *settings;
     long index;
-    Py_ssize_t given, made, roomed, zeroes, returned, steps, kernels_first, values, patches;
-    char *present, *wanted; /* what is given, and whose addresses are wanted */
+    Py_ssize_t arguments, made, workspaces, zeroes, returned, steps, kernels_first, values, patches;
+    char *present, *wanted; /* kinds of the arguments, and which addresses are needed */
     Make *makes;
     Py_ssize_t *zeroed, *results;
     Step *launches;
@@ -67,8 +67,8 @@ typedef struct {
 
 static PyObject *name_enter, *name_exit, *name_calls, *name_hooks, *name_zero, *name_poison;
 
-/* Return whether somebody is told of launches: 1, 0, or -1 with an error set. */
-static int told(PyObject *runtime, PyObject *name)
+/* Return whether a launch hook is set: 1, 0, or -1 with an error set. */
+static int hook_set(PyObject *runtime, PyObject *name)
 {
     PyObject *hook = PyObject_GetAttr(runtime, name);
     if (!hook)
@@ -90,12 +90,12 @@ static int told(PyObject *runtime, PyObject *name)
     return truth;
 }
 
-/* Return whether the call must be made in the careful way: 1, 0, or -1 with an error set. */
-static int careful(Replay *self)
+/* Return whether replay.py must run the call: 1, 0, or -1 with an error set. */
+static int needs_run(Replay *self)
 {
-    int found = told(self->runtime, name_enter);
+    int found = hook_set(self->runtime, name_enter);
     if (!found)
-        found = told(self->runtime, name_exit);
+        found = hook_set(self->runtime, name_exit);
     if (found)
         return found;
     PyObject *device = PyObject_CallNoArgs(self->current_device);
@@ -144,8 +144,8 @@ static int address_of(Replay *self, PyObject *tensor, uint64_t *address)
     return *address == (uint64_t)-1 && PyErr_Occurred() ? -1 : 0;
 }
 
-/* Make steps one by one, from one of them on. */
-static int made(
+/* Run steps one by one, from one of them on. */
+static int run_steps(
     Replay *self, Py_ssize_t first, uint64_t *values, void **pointers, void *stream, const Library **refused)
 {
     int code = 0;
@@ -179,7 +179,7 @@ static void *captured(Replay *self, uint64_t *values, void **pointers)
     if (driver->stream(&stream, STREAM_NON_BLOCKING))
         return NULL;
     if (!driver->begin(stream, CAPTURE_RELAXED)) {
-        int code = made(self, 0, values, pointers, stream, &refused), ended = driver->end(stream, &graph);
+        int code = run_steps(self, 0, values, pointers, stream, &refused), ended = driver->end(stream, &graph);
         if (code || ended || !graph || !fixed_plain(driver, graph) || driver->instantiate(&runnable, graph, 0))
             runnable = NULL;
         if (graph)
@@ -239,7 +239,7 @@ static int launched(Replay *self, const uint64_t *addresses, void *stream)
         if (!first || !graph_launched(&self->graph, self->launches, first, pointers, stream, &code))
             first = 0;
         if (!code)
-            code = made(self, first, values, pointers, stream, &refused);
+            code = run_steps(self, first, values, pointers, stream, &refused);
     }
     Py_END_ALLOW_THREADS
     if (!code)
@@ -274,15 +274,15 @@ static PyObject *replay_call(PyObject *object, PyObject *const *args, size_t fla
 {
     Replay *self = (Replay *)object;
     if (PyVectorcall_NARGS(flags) != 1 || (names && PyTuple_GET_SIZE(names)) || !PyTuple_Check(args[0])
-        || PyTuple_GET_SIZE(args[0]) != self->given) {
-        PyErr_Format(PyExc_TypeError, "expected a tuple of %zd tensors and numbers.", self->given);
+        || PyTuple_GET_SIZE(args[0]) != self->arguments) {
+        PyErr_Format(PyExc_TypeError, "expected a tuple of %zd tensors and numbers.", self->arguments);
         return NULL;
     }
     PyObject *tensors = args[0], *out = NULL;
-    Py_ssize_t all = self->given + self->made + self->roomed, done = self->given;
+    Py_ssize_t all = self->arguments + self->made + self->workspaces, done = self->arguments;
     PyObject *bases[all + 1];
     uint64_t addresses[all + 1], low = 0;
-    for (Py_ssize_t i = 0; i < self->given; i++) {
+    for (Py_ssize_t i = 0; i < self->arguments; i++) {
         bases[i] = PyTuple_GET_ITEM(tensors, i);
         addresses[i] = 0;
         if (self->present[i] == TENSOR) {
@@ -296,26 +296,26 @@ static PyObject *replay_call(PyObject *object, PyObject *const *args, size_t fla
         }
     }
     if (low & 15)
-        return PyObject_CallOneArg(self->plain, tensors);
-    int other = careful(self);
+        return PyObject_CallOneArg(self->compute, tensors);
+    int other = needs_run(self);
     if (other)
-        return other < 0 ? NULL : PyObject_CallOneArg(self->carefully, tensors);
-    PyObject *room = NULL;
-    if (self->roomed) {
-        room = PyObject_CallNoArgs(self->room);
-        if (!room)
+        return other < 0 ? NULL : PyObject_CallOneArg(self->run, tensors);
+    PyObject *workspace = NULL;
+    if (self->workspaces) {
+        workspace = PyObject_CallNoArgs(self->workspace);
+        if (!workspace)
             return NULL;
-        if (room == Py_None) {
-            Py_DECREF(room);
-            return PyObject_CallOneArg(self->plain, tensors);
+        if (workspace == Py_None) {
+            Py_DECREF(workspace);
+            return PyObject_CallOneArg(self->compute, tensors);
         }
-        if (!PyTuple_Check(room) || PyTuple_GET_SIZE(room) != self->roomed) {
-            Py_DECREF(room);
+        if (!PyTuple_Check(workspace) || PyTuple_GET_SIZE(workspace) != self->workspaces) {
+            Py_DECREF(workspace);
             PyErr_SetString(PyExc_TypeError, "expected counters and scratch memory.");
             return NULL;
         }
-        for (Py_ssize_t i = 0; i < self->roomed; i++)
-            bases[self->given + self->made + i] = PyTuple_GET_ITEM(room, i);
+        for (Py_ssize_t i = 0; i < self->workspaces; i++)
+            bases[self->arguments + self->made + i] = PyTuple_GET_ITEM(workspace, i);
     }
     for (Py_ssize_t i = 0; i < self->made; i++) {
         PyObject *made = PyObject_Call(self->makes[i].function, self->makes[i].args, NULL);
@@ -329,7 +329,7 @@ static PyObject *replay_call(PyObject *object, PyObject *const *args, size_t fla
             goto leave;
         Py_DECREF(same);
     }
-    for (Py_ssize_t i = self->given; i < all; i++)
+    for (Py_ssize_t i = self->arguments; i < all; i++)
         if (self->wanted[i] && address_of(self, bases[i], &addresses[i]))
             goto leave;
     PyObject *number = PyObject_CallOneArg(self->stream_of, self->index_object);
@@ -341,9 +341,9 @@ static PyObject *replay_call(PyObject *object, PyObject *const *args, size_t fla
         goto leave;
     out = packed(self, bases);
 leave:
-    for (Py_ssize_t i = self->given; i < done; i++)
+    for (Py_ssize_t i = self->arguments; i < done; i++)
         Py_DECREF(bases[i]);
-    Py_XDECREF(room);
+    Py_XDECREF(workspace);
     return out;
 }
 
@@ -447,9 +447,9 @@ static int read_all(Replay *self, PyObject *args)
     unsigned long long launch, context, name;
     if (!PyArg_ParseTuple(
             args, "O!O!O!OO!O!OOOOOO!O!OOO(KKK)O!O!", &PyTuple_Type, &present, &PyTuple_Type, &makes, &PyTuple_Type, &zeroed,
-            &self->room, &PyTuple_Type, &steps, &PyTuple_Type, &results, &self->kind, &self->data_ptr, &self->runtime,
+            &self->workspace, &PyTuple_Type, &steps, &PyTuple_Type, &results, &self->kind, &self->data_ptr, &self->runtime,
             &self->current_device, &self->stream_of, &PyTuple_Type, &self->kernels, &PyDict_Type, &self->switches,
-            &self->index_object, &self->plain, &self->carefully, &launch, &context, &name,
+            &self->index_object, &self->compute, &self->run, &launch, &context, &name,
             &PyTuple_Type, &graphs, &PyTuple_Type, &self->settings))
         return -1;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self->settings); i++) {
@@ -471,20 +471,20 @@ static int read_all(Replay *self, PyObject *args)
     self->index = PyLong_AsLong(self->index_object);
     if (PyErr_Occurred())
         return -1;
-    self->given = PyTuple_GET_SIZE(present);
-    self->roomed = self->room == Py_None ? 0 : 2;
+    self->arguments = PyTuple_GET_SIZE(present);
+    self->workspaces = self->workspace == Py_None ? 0 : 2;
     if (read_makes(self, makes))
         return -1;
-    Py_ssize_t all = self->given + self->made + self->roomed;
-    self->present = PyMem_Calloc(self->given + 1, 1);
+    Py_ssize_t all = self->arguments + self->made + self->workspaces;
+    self->present = PyMem_Calloc(self->arguments + 1, 1);
     self->wanted = PyMem_Calloc(all + 1, 1);
     if (!self->present || !self->wanted)
         return -1;
-    for (Py_ssize_t i = 0; i < self->given; i++)
+    for (Py_ssize_t i = 0; i < self->arguments; i++)
         self->present[i] = (char)PyLong_AsLong(PyTuple_GET_ITEM(present, i));
     if (numbers(zeroed, &self->zeroes, &self->zeroed) || numbers(results, &self->returned, &self->results))
         return -1;
-    if (within(self->zeroed, self->zeroes, self->given, all) || within(self->results, self->returned, -1, all))
+    if (within(self->zeroed, self->zeroes, self->arguments, all) || within(self->results, self->returned, -1, all))
         return -1;
     if (self->kind == Py_None && self->returned != 1) {
         PyErr_SetString(PyExc_ValueError, "expected one result.");
@@ -554,5 +554,5 @@ static PyTypeObject ReplayType = {
     .tp_traverse = (traverseproc)replay_traverse,
     .tp_clear = (inquiry)replay_clear,
     .tp_dealloc = (destructor)replay_dealloc,
-    .tp_doc = "A recorded call, as one object.",
+    .tp_doc = "A captured call, as one object.",
 };

@@ -12,8 +12,10 @@ import torch
 from rocmend.kernels import allocate
 from rocmend.kernels import launch as launcher
 from rocmend.kernels.captured import Address, Arguments, Captured, CompiledLaunch, LibraryCall, Number
-from rocmend.kernels.native import Driver, driver, module
+from rocmend.kernels.native import Driver, cublas, cudnn, driver, module
 
+LIBRARIES = (cublas, cudnn)
+"""They provide ``captured.library_call``."""
 Parameter = int | tuple[int, int]
 _INTEGERS = {
     "i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "u1": 1, "u8": 1, "u16": 2, "u32": 4, "u64": 8,
@@ -85,10 +87,10 @@ def _step(launch: CompiledLaunch, functions: Driver) -> tuple[Any, ...]:
         raise UnknownError("clusters")
     types = tuple(compiled.src.signature.values())
     if len(types) != len(launch.args):
-        raise UnknownError("arguments that are not known one by one")
-    told = [_parameter(*pair) for pair in zip(types, launch.args, strict=True) if pair[0] != "constexpr"]
-    behind = _behind(compiled.function, [size for size, _ in told], functions)
-    parameters = (*[value for _, value in told], *[0] * behind)
+        raise UnknownError("arguments that do not match the signature")
+    packed = [_parameter(*pair) for pair in zip(types, launch.args, strict=True) if pair[0] != "constexpr"]
+    behind = _behind(compiled.function, [size for size, _ in packed], functions)
+    parameters = (*[value for _, value in packed], *[0] * behind)
     return (
         compiled.function, launch.grid, metadata.num_warps * 32, metadata.shared, bool(launcher.launch_pdl), parameters,
         None,
@@ -96,10 +98,10 @@ def _step(launch: CompiledLaunch, functions: Driver) -> tuple[Any, ...]:
 
 
 def _parameter(kind: Any, value: Any) -> tuple[int, Parameter]:
-    """Return the size of a parameter, and its bits or where to take its address from.
+    """Return the size of a parameter, and its bits or the tensor that it is the address of.
 
     Raises:
-        UnknownError: A type that is not known here.
+        UnknownError: An unknown type.
     """
     if not isinstance(kind, str):
         raise UnknownError("a tuple")
@@ -122,10 +124,10 @@ def _parameter(kind: Any, value: Any) -> tuple[int, Parameter]:
 
 
 def _behind(function: int, sizes: Sequence[int], functions: Driver) -> int:
-    """Return how many pointers a kernel takes behind its own parameters.
+    """Return how many pointers a kernel takes after its own parameters.
 
     Raises:
-        UnknownError: The driver says that the parameters are others than these.
+        UnknownError: The driver reports other parameters.
     """
     if functions.sizes is None:
         return MAX_SCRATCH

@@ -13,7 +13,7 @@ HERE = "rocmend.kernels.ops.add_rms_norm"
 
 
 def cost(problem: Problem) -> Cost:
-    """Return what must be done: two tensors read and two written; for the gradients three and one."""
+    """Return the least work: two tensors read and two written; for the gradients three and one."""
     elements = float(problem.rows) * problem.columns
     return Cost((11.0 if problem.backward else 5.0) * elements, 4.0 * elements * bytes_of(problem.dtype))
 

@@ -23,7 +23,7 @@ def _problem(x: torch.Tensor, weight: torch.Tensor | None, *, backward: bool = F
 def _planned(
     x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor | None, eps: float
 ) -> Callable[..., tuple[torch.Tensor, torch.Tensor]]:
-    """Check arguments, and return what computes calls with arguments like them."""
+    """Check the arguments and plan calls like this one."""
     check("add_rms_norm", x, weight)
     if x.shape != residual.shape or x.dtype != residual.dtype:
         raise UsageError(

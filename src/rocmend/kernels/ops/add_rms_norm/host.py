@@ -20,7 +20,7 @@ def run(
     """Plan a call; see ``function.add_rms_norm``."""
     dtype = x.dtype if weight is None else torch.promote_types(x.dtype, weight.dtype)
     totals, outputs = (allocate.Output(x.shape, one, x.device) for one in (x.dtype, dtype))
-    launched = held(x, residual, weight, eps)
+    plan = held(x, residual, weight, eps)
 
     def in_parts(
         x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor | None, eps: float
@@ -30,14 +30,14 @@ def run(
             forward(as_rows(x), as_rows(residual), weight, total, out, eps)
         return out, total
 
-    if launched is None:
+    if plan is None:
         return in_parts
 
     def in_one(
         x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor | None, _eps: float
     ) -> tuple[torch.Tensor, torch.Tensor]:
         total, out = totals(), outputs()
-        launched((x, residual, weight, total, out))
+        plan((x, residual, weight, total, out))
         return out, total
 
     return in_one

@@ -94,7 +94,7 @@ def _planned(
     window: int | None,
     return_lse: bool,
 ) -> Callable[..., Any]:
-    """Check arguments, and return what computes calls of ``(q, k, v, scale, mask, sinks)`` like them."""
+    """Check the arguments and plan calls of ``(q, k, v, scale, mask, sinks)``."""
     problem = describe(q, k, v, mask, sinks, soft_cap, window, lse=return_lse)
     options = {"soft_cap": soft_cap, "window": problem.window or None, "return_lse": return_lse}
     run = implementation(OP, q.device, problem)
@@ -116,7 +116,7 @@ def _attended(
     window: int | None,
     return_lse: bool,
 ) -> Callable[..., Any]:
-    """Check arguments, and return what computes calls with tensors like these."""
+    """Check the arguments and plan calls with such tensors."""
     run = _planned(q, k, v, scale, kind if tensor is None else tensor, sinks, soft_cap, window, return_lse)
     return lambda q, k, v, tensor, sinks: run(q, k, v, scale, kind if tensor is None else tensor, sinks)
 

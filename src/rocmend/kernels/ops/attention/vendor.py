@@ -40,7 +40,7 @@ def run(
     sinks: torch.Tensor | None = None,
     **_: Any,
 ) -> Callable[..., torch.Tensor]:
-    """Return what calls torch's function, for what its rule lets through; the result is made contiguous.
+    """Plan a call of torch's function for problems that its rule accepts; the result is made contiguous.
 
     To say which way torch is to take costs 45 µs a call. So torch is asked once which one it would take, and calls
     without a gradient go there.
@@ -66,7 +66,7 @@ def run(
 
 
 def _direct(way: int, causal: bool, scale: float) -> Callable[..., torch.Tensor] | None:
-    """Return what calls the function that torch's own attention calls; None where it does more than that.
+    """Plan a call of the function that torch's own attention calls; None if it does more than that.
 
     Args:
         way: A value of ``SDPBackend``.

@@ -75,7 +75,7 @@ def _attended(
     soft_cap: float | None,
     window: int | None,
 ) -> Callable[..., torch.Tensor]:
-    """Check arguments, and return what computes calls with tensors like these."""
+    """Check the arguments and plan calls with such tensors."""
     run = _planned(q, k, v, scale, kind if tensor is None else tensor, sinks, soft_cap, window, lengths)
 
     def call(
@@ -104,7 +104,7 @@ def _planned(
     window: int | None,
     lengths: torch.Tensor | None,
 ) -> Any:
-    """Check arguments, and return what computes calls with arguments like them."""
+    """Check the arguments and plan calls like this one."""
     _check(q, k, v, mask, sinks, soft_cap, window, lengths)
     problem = Problem(
         NAMES[q.dtype], q.shape[0], q.shape[1], k.shape[1], q.shape[2], k.shape[2], q.shape[3], v.shape[3]

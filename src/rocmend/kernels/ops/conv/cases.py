@@ -70,6 +70,7 @@ LARGE = (
     Shape("narrow-few", (1, 28, 28, 128), 16, (1, 1), {}, "large", compiled=True),
     Shape("middle-few", (1, 28, 28, 128), 48, (1, 1), {}, "large", compiled=True),
     Shape("mobilenet", (16, 112, 112, 32), 32, (3, 3), {"padding": 1, "groups": 32}, "large", compiled=True),
+    Shape("convnext-odd", (2, 57, 57, 97), 97, (7, 7), {"padding": 3, "groups": 97}, "large", compiled=True),
     Shape("resnext", (8, 28, 28, 256), 256, (3, 3), {"padding": 1, "groups": 32}, "large", compiled=True),
     Shape(
         "upsample",

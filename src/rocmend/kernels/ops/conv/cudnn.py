@@ -1,7 +1,7 @@
 """cuDNN's convolutions without torch's way to them: which library computes, and as what, is asked of torch once.
 
 ``torch.convolution`` decides on each call among a dozen libraries, and is itself a function of functions; what it comes
-to on NVIDIA is ``torch.cudnn_convolution``, which is called here with torch's own settings. A call that is recorded
+to on NVIDIA is ``torch.cudnn_convolution``, which is called here with torch's own settings. A call that is captured
 executes cuDNN's plan itself.
 """
 
@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from rocmend.kernels.captured import LibraryCall, capturing_device
-from rocmend.kernels.ops.conv import cudnn_backend
-from rocmend.kernels.ops.conv.cudnn_backend import Convolution
+from rocmend.kernels import captured
+from rocmend.kernels.captured import LibraryCall
 from rocmend.kernels.ops.conv.geometry import Axis, Geometry
 
 Forward = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], bool]
@@ -31,6 +30,28 @@ _NAMES = (
 _TORCHS: list[Any] = [getattr(torch._C, name, None) for name in _NAMES]  # noqa: SLF001
 
 
+class Convolution(NamedTuple):
+    """A convolution ``y = x * weight`` with channels last, of which one of the three is computed.
+
+    Args:
+        direction: What is computed: ``forward`` y, ``input`` x, ``weight`` weight.
+        dtype: float16 or bfloat16.
+        x: Sizes ``[N, C, spatial...]`` of two or three spatial axes.
+        weight: Sizes ``[O, C / groups, taps...]``.
+        y: Sizes ``[N, O, spatial...]``.
+        stride: Of each axis.
+        padding: Of each axis, before and after.
+    """
+
+    direction: str
+    dtype: torch.dtype
+    x: tuple[int, ...]
+    weight: tuple[int, ...]
+    y: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: tuple[int, ...]
+
+
 MOST_KEPT = 4096
 LINE = 3
 """Axes of a convolution over one axis."""
@@ -38,22 +59,10 @@ _given: set[tuple[int, Convolution]] = set()
 """What torch gave to cuDNN, by device."""
 
 
-class Step(NamedTuple):
-    """What a recorded call does in torch's place.
-
-    Args:
-        called: Takes x, the weight, the output (of the convolution, whichever is computed) and the workspace.
-        workspace: Bytes of the workspace; there is none where it is 0.
-    """
-
-    called: LibraryCall
-    workspace: int
-
-
 def convolution(
     direction: str, x: torch.Tensor, other: torch.Tensor, axes: Sequence[Axis], geometry: Geometry
 ) -> Convolution | None:
-    """Return what cuDNN is asked for where torch hands all tensors over as they are; None where it would copy them.
+    """Return cuDNN's convolution if torch passes all tensors on as they are; None if it would copy them.
 
     Args:
         direction: ``forward``, ``input`` or ``weight``: what is computed.
@@ -109,20 +118,19 @@ def gives(
         _given.add((x.get_device(), one))
 
 
-def step(one: Convolution | None) -> Step | None:
-    """Return what a call that is recorded does where torch was seen to give the like to cuDNN; None for torch's way."""
-    index = None if one is None else capturing_device()
+def library_convolution(one: Convolution | None) -> LibraryCall | None:
+    """Return cuDNN's call for a call that is captured, given x, the weight and the output, whichever is computed.
+
+    None if no call is captured, or torch was not seen to pass such a convolution to cuDNN.
+    """
+    index = None if one is None else captured.capturing_device()
     if one is None or index is None or None in _TORCHS or (index, one) not in _given:
-        return None
-    try:
-        found = cudnn_backend.plan(one, index)
-    except cudnn_backend.Refused:
         return None
     enabled, benchmark, deterministic, always = _TORCHS[2:]
     settings = ((enabled, True), (benchmark, False), (deterministic, False), (always, False))
     if any(told() is not wanted for told, wanted in settings):
         return None
-    return Step(LibraryCall(found.work, settings), found.workspace)
+    return captured.library_call("convolution", one, settings)
 
 
 def forward(
@@ -134,7 +142,7 @@ def forward(
     extra: Sequence[int],
     groups: int,
 ) -> Forward | None:
-    """Return what calls cuDNN with tensors like these; None where torch would not, or not with them as they are.
+    """Plan a call of cuDNN with such tensors; None if torch would not call it, or not with them as they are.
 
     Args:
         x: ``[N, C, spatial...]`` in memory with channels last, as ``torch.convolution`` takes it.

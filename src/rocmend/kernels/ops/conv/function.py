@@ -93,7 +93,7 @@ def _shape(x: torch.Tensor, geometry: Geometry) -> tuple[int, ...]:
 def _convolved(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, options: tuple[Any, ...]
 ) -> Callable[..., torch.Tensor]:
-    """Check arguments, and return what computes calls with arguments like them."""
+    """Check the arguments and plan calls like this one."""
     geometry = _geometry(x, weight, bias, options)
     shape = _shape(x, geometry)
     compute = implementation(OP, x.device, _problem("forward", x.dtype, geometry))
@@ -167,7 +167,7 @@ def _weights(
     groups: int,
     flip: bool,
 ) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
-    """Check arguments, and return what computes the weight's gradient."""
+    """Check the arguments and plan the weight's gradient."""
     weight_shape = (gradient.shape[-1], *kernel_size, x.shape[-1] // max(groups, 1))
     geometry = geometry_of("conv_weight_gradient", x.shape, weight_shape, *options, groups, flip)
     expected = (x.shape[0], *(axis.out for axis in geometry.axes[3 - len(kernel_size) :]), geometry.c_out)
@@ -227,7 +227,7 @@ def _run(
 
 
 def _planned(x: torch.Tensor, other: torch.Tensor, direction: str, geometry: Geometry) -> Callable[..., torch.Tensor]:
-    """Return what computes calls of ``(x, other, bias)`` with tensors like these, of five axes."""
+    """Plan calls of ``(x, other, bias)`` with such tensors, of five axes."""
     compute = implementation(OP, x.device, _problem(direction, x.dtype, geometry))
     if compute.__module__.endswith(".vendor") and x.numel() and other.numel():
         from rocmend.kernels.ops.conv import vendor_plans
@@ -258,7 +258,7 @@ def _weight_gradient(x: torch.Tensor, gradient: torch.Tensor, geometry: Geometry
 def _inputs(
     gradient: torch.Tensor, weight: torch.Tensor, geometry: Geometry
 ) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
-    """Return what computes the gradient with respect to the input: the transposed convolution of the output's."""
+    """Plan the gradient with respect to the input: the transposed convolution of the output's."""
     compute = implementation(OP, gradient.device, _problem("forward", gradient.dtype, geometry.transposed))
     if compute.__module__.endswith(".vendor") and gradient.numel() and weight.numel():
         from rocmend.kernels.ops.conv import vendor_plans

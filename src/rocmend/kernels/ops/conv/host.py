@@ -200,7 +200,7 @@ def steps_of(x: torch.Tensor, pixel: int | None) -> tuple[int, ...]:
 
 @functools.lru_cache(maxsize=4096)
 def reciprocals(geometry: Geometry) -> tuple[int, ...]:
-    """Return what kernels divide by the output's axes with."""
+    """Return the numbers with which kernels divide by the output's axes."""
     return tuple(number for axis in geometry.axes for number in reciprocal(max(axis.out, 1)))
 
 

@@ -95,13 +95,13 @@ def plan_weight_gradient(
 def _planned(
     cut: _Cut, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device
 ) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
-    """Return what launches, and adds up the parts."""
-    launched = LaunchPlan(cut.kernel, cut.grid, cut.constants, cut.config, cut.numbers)
+    """Return a function that launches, and adds up the parts."""
+    plan = LaunchPlan(cut.kernel, cut.grid, cut.constants, cut.config, cut.numbers)
     output, size = allocate.Output(shape, dtype, device), math.prod(shape)
 
     def whole(x: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
         out = output()
-        launched((x, dy, out))
+        plan((x, dy, out))
         return out
 
     if cut.splits == 1:
@@ -110,7 +110,7 @@ def _planned(
 
     def in_parts(x: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
         out, some = output(), parts()
-        launched((x, dy, some))
+        plan((x, dy, some))
         added((some, None, out))
         return out
 
@@ -193,7 +193,10 @@ def _depthwise(x: torch.Tensor, dy: torch.Tensor, geometry: Geometry, problem: P
     taps = min(arithmetic.next_power_of_2(along), MOST_TAPS)
     rows = geometry.taps // along * triton.cdiv(along, taps)
     blocks = triton.cdiv(outputs, config["BLOCK_C"])
-    splits, per_split = _parts_of(blocks * rows, geometry.pixels_out, config["BLOCK_P"], config, target)
+    # Channels loaded one by one: a wavefront has pixels to itself, and their addresses must fit its scalar registers.
+    together = outputs == geometry.groups and outputs % (16 // x.element_size()) == 0
+    block_p = config["BLOCK_P"] if together else min(config["BLOCK_P"], max(4, target.wave_size // 8))
+    splits, per_split = _parts_of(blocks * rows, geometry.pixels_out, block_p, config, target)
     own = numbers_of(geometry)
     numbers = (
         outputs, outputs // geometry.groups, geometry.pixels_out, per_split,
@@ -204,5 +207,6 @@ def _depthwise(x: torch.Tensor, dy: torch.Tensor, geometry: Geometry, problem: P
         "PHASED": any(axis.input_dilation > 1 for axis in geometry.axes),
         "WIDE": is_wide(x, dy),
         "TAPS": taps,
+        "BLOCK_P": block_p,
     }
     return _Cut(depthwise_weight_kernel, (blocks, rows, splits), splits, numbers, constants, config)

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import torch
 
 from rocmend.kernels import allocate
+from rocmend.kernels.captured import LibraryCall
 from rocmend.kernels.ops.conv import cudnn
-from rocmend.kernels.ops.conv.cudnn_backend import Convolution
+from rocmend.kernels.ops.conv.cudnn import Convolution
 from rocmend.kernels.ops.conv.geometry import Axis, Geometry
 from rocmend.kernels.ops.conv.vendor import in_full_precision, plain_as, transposed
 
@@ -56,9 +57,9 @@ def plan_forward(x: torch.Tensor, weight: torch.Tensor, geometry: Geometry) -> C
     out_shape = (geometry.batch, *[axis.out for axis in geometry.axes[5 - x.dim() :]], geometry.c_out)
     back = _Back(out_shape, kept)
     asked = _spread_of(x, weight, axes, geometry) if spread else cudnn.convolution("forward", x, weight, axes, geometry)
-    recorded = _forward_step(cudnn.step(asked), x, out_shape, spread=spread)
-    if recorded is not None:
-        return recorded
+    captured = _forward_step(cudnn.library_convolution(asked), x, out_shape, spread=spread)
+    if captured is not None:
+        return captured
 
     @_precise(x.dtype)
     def call(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
@@ -88,7 +89,7 @@ def plan_forward(x: torch.Tensor, weight: torch.Tensor, geometry: Geometry) -> C
 
 
 def _by_cudnn(run: cudnn.Transposed, seen: View, seen_weight: View, last: View, otherwise: Call) -> Call:
-    """Return what calls cuDNN for a transposed convolution of ``(x, weight)``, and a bias perhaps.
+    """Return a function that calls cuDNN for a transposed convolution of ``(x, weight)``, and perhaps a bias.
 
     Args:
         run: That calls it with channels first.
@@ -129,16 +130,15 @@ def plan_input_gradient(gradient: torch.Tensor, weight: torch.Tensor, geometry: 
     shape = (geometry.batch, *[axis.size for axis in geometry.axes[5 - gradient.dim() :]], geometry.c_in)
     back = _Back(shape, kept)
     asked = cudnn.convolution("input", gradient, weight, axes, geometry)
-    step, output = cudnn.step(asked), allocate.Output(shape, gradient.dtype, gradient.device)
+    step, output = cudnn.library_convolution(asked), allocate.Output(shape, gradient.dtype, gradient.device)
     if step is not None:
-        workspace = _workspace(step, gradient)
 
-        def recorded(gradient: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        def captured(gradient: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
             out = output()
-            step.called.record(out, weight, gradient, *workspace())
+            step.record(out, weight, gradient)
             return out
 
-        return recorded
+        return captured
 
     @_precise(gradient.dtype)
     def call(gradient: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
@@ -170,16 +170,15 @@ def plan_weight_gradient(x: torch.Tensor, gradient: torch.Tensor, geometry: Geom
     shape = (geometry.c_out, *[axis.taps for axis in geometry.axes[5 - x.dim() :]], geometry.c_in // groups)
     back = _Back(shape, kept)
     asked = cudnn.convolution("weight", x, gradient, axes, geometry)
-    step, output = cudnn.step(asked), allocate.Output(shape, x.dtype, x.device)
+    step, output = cudnn.library_convolution(asked), allocate.Output(shape, x.dtype, x.device)
     if step is not None:
-        workspace = _workspace(step, x)
 
-        def recorded(x: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
+        def captured(x: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
             out = output()
-            step.called.record(x, out, gradient, *workspace())
+            step.record(x, out, gradient)
             return out
 
-        return recorded
+        return captured
     # Torch wants a weight for its shape and strides, and does not read it: any memory will do.
     like, seen_like = allocate.Output(back.first.shape, x.dtype, x.device, back.first.strides), back.first
     enough = x.is_contiguous() and math.prod(shape) <= x.numel()
@@ -211,17 +210,11 @@ def _spread_of(x: torch.Tensor, weight: torch.Tensor, axes: Sequence[Axis], geom
     return cudnn.convolution("input", x, weight, turned, back)
 
 
-def _workspace(step: cudnn.Step, like: torch.Tensor) -> Callable[[], tuple[torch.Tensor, ...]]:
-    """Return what allocates the workspace of a step, if it has one, on the device of a tensor."""
-    output = allocate.Output((step.workspace,), torch.uint8, like.device)
-    return lambda: (output(),) if step.workspace else ()
-
-
-def _forward_step(step: cudnn.Step | None, x: torch.Tensor, shape: tuple[int, ...], *, spread: bool) -> Call | None:
-    """Return what a recorded call of ``(x, weight, bias)`` does; None for torch's way.
+def _forward_step(step: LibraryCall | None, x: torch.Tensor, shape: tuple[int, ...], *, spread: bool) -> Call | None:
+    """Return the function of a captured call of ``(x, weight, bias)``; None if torch computes.
 
     Args:
-        step: Of the convolution, or None.
+        step: The convolution, or None.
         x: As in ``plan_forward``.
         shape: Of the output, channels last.
         spread: The convolution is transposed.
@@ -231,22 +224,22 @@ def _forward_step(step: cudnn.Step | None, x: torch.Tensor, shape: tuple[int, ..
     from rocmend.kernels.ops.conv.host import WIDE_ELEMENTS, parts_plan
     from rocmend.kernels.ops.copy.host import run as copy
 
-    output, workspace = allocate.Output(shape, x.dtype, x.device), _workspace(step, x)
+    output = allocate.Output(shape, x.dtype, x.device)
     biased = parts_plan(1, shape, x.device, biased=True) if math.prod(shape) < WIDE_ELEMENTS else None
 
-    def recorded(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+    def captured(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
         out = output()
         if spread:  # cuDNN wants the output's channels side by side
-            step.called.record(out, copy(weight.transpose(0, -1), weight.dtype), x, *workspace())
+            step.record(out, copy(weight.transpose(0, -1), weight.dtype), x)
         else:
-            step.called.record(x, weight, out, *workspace())
+            step.record(x, weight, out)
         if bias is not None:
             if biased is None or not bias.is_contiguous():
-                return out.add_(bias)  # which leaves the call unrecorded
+                return out.add_(bias)  # which leaves the call uncaptured
             biased((out, bias, out))
         return out
 
-    return recorded
+    return captured
 
 
 class _Back:
@@ -305,7 +298,7 @@ def _first(tensor: torch.Tensor, kept: Sequence[int], *, swapped: bool = False) 
 
 
 def _precise(dtype: torch.dtype) -> Callable[[Call], Call]:
-    """Return what has calls computed in full precision."""
+    """Return a decorator that has calls computed in full precision."""
 
     def wrapped(call: Call) -> Call:
         if dtype is not torch.float32:

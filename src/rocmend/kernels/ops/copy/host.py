@@ -48,13 +48,13 @@ def run(x: torch.Tensor, dtype: torch.dtype) -> Callable[..., torch.Tensor]:
     output = allocate.Output(x.shape, dtype, x.device)
     if x.numel() == 0:
         return lambda *_: output()
-    launched = _plan(output(), x)
-    if launched is None:
+    plan = _plan(output(), x)
+    if plan is None:
         return lambda x, _dtype: run_into(output(), x)
 
     def call(x: torch.Tensor, _dtype: torch.dtype) -> torch.Tensor:
         out = output()
-        launched((x, out))
+        plan((x, out))
         return out
 
     return call
@@ -63,12 +63,12 @@ def run(x: torch.Tensor, dtype: torch.dtype) -> Callable[..., torch.Tensor]:
 def run_into(out: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     """Copy into a tensor of any strides; see ``function.copy_into``."""
     if out.numel():
-        launched = _plan(out, x)
-        if launched is None:
+        plan = _plan(out, x)
+        if plan is None:
             source, target, constants = _seen(out, x)
             _in_steps(source, target, _axes(out, x), constants)
         else:
-            launched((x, out))
+            plan((x, out))
     return out
 
 
@@ -211,9 +211,9 @@ def _grid(outer: Sequence[Axis], last: Axis, block: int, room: int) -> _Grid | N
 
 def _in_steps(x: torch.Tensor, out: torch.Tensor, found: list[Axis], constants: dict[str, bool]) -> None:
     """Copy with more axes than a kernel takes: one launch for each step of the outermost that is not turned."""
-    launched = _launch_of(x, out, found, constants)
-    if launched is not None:
-        launched((x, out))
+    plan = _launch_of(x, out, found, constants)
+    if plan is not None:
+        plan((x, out))
         return
     first = next((axis for axis in found[:-1] if axis.source != 1), found[0])
     rest = [axis for axis in found if axis is not first]

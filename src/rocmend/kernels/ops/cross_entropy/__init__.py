@@ -21,7 +21,7 @@ class Problem(NamedTuple):
 
 
 def cost(problem: Problem) -> Cost:
-    """Return what must be done: x read; for the gradient x read and a tensor like it written."""
+    """Return the least work: x read; for the gradient x read and a tensor like it written."""
     elements = float(problem.rows) * problem.columns
     moved = elements * (2.0 if problem.backward else 1.0) + problem.rows
     return Cost(4.0 * elements, moved * bytes_of(problem.dtype))

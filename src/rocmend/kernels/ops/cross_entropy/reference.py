@@ -34,7 +34,7 @@ def cross_entropy_backward(
 def rows(
     x: torch.Tensor, targets: torch.Tensor, ignore_index: int, smoothing: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return what the kernel returns: losses, the largest logits and the logarithms of the sums relative to them."""
+    """Compute the kernel's results: losses, the largest logits and the logarithms of the sums relative to them."""
     values = wide(x)
     known = (targets >= 0) & (targets < x.shape[1])
     chosen = values.gather(1, torch.where(known, targets, 0).long()[:, None])[:, 0]

@@ -22,7 +22,7 @@ class Problem(NamedTuple):
 
 
 def cost(problem: Problem) -> Cost:
-    """Return what must be done: two tensors read and one written; for the gradients three and two."""
+    """Return the least work: two tensors read and one written; for the gradients three and two."""
     moved = 5.0 if problem.backward else 3.0
     return Cost(10.0 * problem.elements, moved * problem.elements * bytes_of(problem.dtype))
 

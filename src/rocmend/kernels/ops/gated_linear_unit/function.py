@@ -16,7 +16,7 @@ from rocmend.kernels.plan_cache import cached, cached_plan, plan_of
 
 
 def _planned(op: str, gate: torch.Tensor, up: torch.Tensor, kind: str) -> Callable[..., torch.Tensor]:
-    """Check arguments, and return what computes calls of ``(gate, up, kind)`` like them."""
+    """Check the arguments and plan calls of ``(gate, up, kind)``."""
     _check(op, gate, up)
     run = implementation(OP, gate.device, Problem(NAMES[gate.dtype], gate.numel(), kind))
     return plan_of(run, gate, up, kind)

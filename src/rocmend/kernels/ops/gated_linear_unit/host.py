@@ -47,14 +47,14 @@ def run(gate: torch.Tensor, up: torch.Tensor, kind: str) -> Callable[..., torch.
     rows, n = left.shape
     size = "large" if rows * n >= _MANY else "small"
     config = config_for("gated_linear_unit", "forward", size, executor.target_for(gate.device))
-    launched = _tiled(forward_kernel, config, (left.stride(0), right.stride(0)), rows, n, kind)
+    plan = _tiled(forward_kernel, config, (left.stride(0), right.stride(0)), rows, n, kind)
     whole = gate.is_contiguous() and up.is_contiguous()
     seen = whole or (row_stride(gate) is not None and row_stride(up) is not None)
 
     def call(gate: torch.Tensor, up: torch.Tensor, _kind: str) -> torch.Tensor:
         out = output()
         left, right = (gate, up) if seen else _rows(gate, up)
-        launched((left, right, out))
+        plan((left, right, out))
         return out
 
     return call

@@ -142,7 +142,7 @@ def _multiply(
 def _product(
     x: torch.Tensor, lhs: torch.Tensor | None, rhs: torch.Tensor | None, *more: Any
 ) -> Callable[..., torch.Tensor]:
-    """Check arguments, and return what computes calls of tensors like them.
+    """Check the arguments and plan calls with such tensors.
 
     Args:
         x: See ``gather_qmm``.
@@ -173,7 +173,7 @@ def _plan(
     rhs: torch.Tensor | None,
     options: Options,
 ) -> Callable[..., torch.Tensor]:
-    """Check arguments, and return what computes calls with arguments like them."""
+    """Check the arguments and plan calls like this one."""
 
     def whole(
         x: torch.Tensor, weights: Triple, up: Triple | None, lhs: torch.Tensor | None, rhs: torch.Tensor | None

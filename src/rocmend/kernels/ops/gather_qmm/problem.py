@@ -8,6 +8,6 @@ from rocmend.kernels.ops.gather_qmm.arguments import Arguments
 
 
 def problem_of(a: Arguments) -> Problem:
-    """Return what choices depend on."""
+    """Return the problem that choices depend on."""
     m, k = a.x.shape[-2:]
     return Problem(NAMES[a.dtype], *a.form, a.transpose, a.up is not None, a.pairs.count, m, a.n, k, a.experts)

@@ -13,7 +13,7 @@ from rocmend.kernels.choose import implementation
 from rocmend.kernels.common.floats import BYTES
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.heads_into_cache import OP, Options, Problem
-from rocmend.kernels.plan_cache import cached_plan_with_numbers, plan_of
+from rocmend.kernels.plan_cache import cached_plan, plan_of
 
 NAME = "heads_into_cache"
 
@@ -76,7 +76,7 @@ def heads_into_cache(
     tensors = (queries, keys, values, key_cache, value_cache, query_weight, key_weight, freqs)
     result: tuple[torch.Tensor, torch.Tensor, torch.Tensor]
     if isinstance(offset, torch.Tensor):
-        result = _written((*tensors, offset), (), options)
+        result = _written((*tensors, offset), options)
         return result
     if key_cache.dim() == queries.dim() == 4 and not 0 <= offset <= key_cache.shape[2] - queries.shape[2]:
         raise UsageError(
@@ -84,13 +84,13 @@ def heads_into_cache(
             f"expected an offset from 0 to {key_cache.shape[2] - queries.shape[2]}, got {offset}.",
             next_step="Make the cache longer first.",
         )
-    result = _written((*tensors, None), (operator.index(offset),), options)
+    result = _written((*tensors, None), options, numbers=(operator.index(offset),))
     return result
 
 
-@cached_plan_with_numbers
+@cached_plan
 def _written(*given: Any) -> Callable[..., tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
-    """Check arguments, and return what computes calls with tensors like these.
+    """Check the arguments and plan calls with such tensors.
 
     Args:
         given: The tensors in the order of ``_ordered``, the offset where it is a number, and the options.

@@ -53,7 +53,7 @@ def run(
         *key_cache.stride(), *value_cache.stride(),
     )  # fmt: skip
     config = config_for("heads_into_cache", "heads", "*", executor.target_for(queries.device))
-    launched = LaunchPlan(heads_kernel, (programs,), constants, config, numbers)
+    plan = LaunchPlan(heads_kernel, (programs,), constants, config, numbers)
 
     def call(
         queries: torch.Tensor,
@@ -70,7 +70,7 @@ def run(
         out = output()
         place = offset if in_memory else None
         given = (queries, keys, values, query_weight, key_weight, freqs, place, out, key_cache, value_cache)
-        launched(given, (0 if in_memory else offset,))  # type: ignore[arg-type]  # by in_memory
+        plan(given, (0 if in_memory else offset,))  # type: ignore[arg-type]  # by in_memory
         return out, key_cache, value_cache
 
     return call

@@ -21,7 +21,7 @@ def run(
     freqs: torch.Tensor | None,
     options: Options,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Return what the kernel returns; the caches are written in place."""
+    """Compute the kernel's results; the caches are written in place."""
 
     def turned(x: torch.Tensor, weight: torch.Tensor | None, eps: float) -> torch.Tensor:
         if weight is not None:

@@ -39,7 +39,7 @@ def _unfit_torch(problem: Problem, _target: Target) -> str | None:
 
 
 def cost(problem: Problem) -> Cost:
-    """Return what must be done: x read, the output written; for gradients grad and x read, one tensor written."""
+    """Return the least work: x read, the output written; for gradients grad and x read, one tensor written."""
     elements = float(problem.rows) * problem.columns
     moved = 3.0 if problem.backward else 2.0
     return Cost((10.0 if problem.backward else 7.0) * elements, moved * elements * bytes_of(problem.dtype))

@@ -36,7 +36,7 @@ def _check(op: str, x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Te
 def _planned(
     x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float
 ) -> Callable[..., torch.Tensor]:
-    """Check arguments, and return what computes calls with arguments like them."""
+    """Check the arguments and plan calls like this one."""
     _check("layer_norm", x, weight, bias)
     return plan_of(implementation(OP, x.device, _problem(x, weight, bias)), x, weight, bias, float(eps))
 

@@ -43,13 +43,13 @@ def run(
     if config.get("full", 0) and rows % together == 0 and n == block:
         constants |= {"EARLY": True, "FULL": True}
     numbers = (wide.stride(0), rows, n, float(eps))
-    launched = LaunchPlan(held_kernel, (cdiv(rows, together),), constants, config, numbers)
+    plan = LaunchPlan(held_kernel, (cdiv(rows, together),), constants, config, numbers)
     seen = row_stride(x) is not None
 
     def call(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, _eps: float) -> torch.Tensor:
         out = output()
         weight = None if weight is None else weight.contiguous()
-        launched((x if seen else as_rows(x), weight, None if bias is None else bias.contiguous(), out))
+        plan((x if seen else as_rows(x), weight, None if bias is None else bias.contiguous(), out))
         return out
 
     return call

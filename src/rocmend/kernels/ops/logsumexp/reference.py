@@ -19,7 +19,7 @@ def logsumexp(x: torch.Tensor, axis: int | Sequence[int] | None = None, *, keepd
 
 
 def rows(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Return what the kernel returns: ``[rows]`` for ``[rows, n]``."""
+    """Compute the kernel's results: ``[rows]`` for ``[rows, n]``."""
     return torch.logsumexp(wide(x), -1).to(dtype)
 
 

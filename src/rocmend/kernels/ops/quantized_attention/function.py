@@ -63,7 +63,7 @@ def quantized_attention(
 def _attended(
     q: torch.Tensor, tensor: torch.Tensor | None, lengths: torch.Tensor | None, *more: Any
 ) -> Callable[..., torch.Tensor]:
-    """Check arguments, and return what computes calls with tensors like these.
+    """Check the arguments and plan calls with such tensors.
 
     Args:
         q: See ``quantized_attention``.
@@ -94,7 +94,7 @@ def _planned(
     bits: int,
     lengths: torch.Tensor | None,
 ) -> Callable[..., torch.Tensor]:
-    """Check arguments, and return what computes calls with arguments like them."""
+    """Check the arguments and plan calls like this one."""
     _check(q, k, v, group_size, bits)
     keys, values = k[0], v[0]
     check_options(OP_NAME, q, keys.shape[2], mask, None, None, None, lengths)

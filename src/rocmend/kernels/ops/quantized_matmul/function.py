@@ -65,14 +65,14 @@ def _product(
     bits: int | None,
     mode: str,
 ) -> Callable[..., torch.Tensor]:
-    """Check arguments, and return what computes calls with arguments like them."""
+    """Check the arguments and plan calls like this one."""
     return _plan(x, w, scales, biases, transpose, format_of(NAME, mode, bits, group_size))
 
 
 def _plan(
     x: torch.Tensor, w: torch.Tensor, scales: torch.Tensor, biases: torch.Tensor | None, transpose: bool, form: Format
 ) -> Callable[..., torch.Tensor]:
-    """Check arguments, and return what computes calls with arguments like them."""
+    """Check the arguments and plan calls like this one."""
     k, n = _check(x, w, scales, biases, transpose, form)
     dtype = torch.promote_types(x.dtype, scales.dtype) if form.affine else x.dtype
     vector = x.dim() == 1

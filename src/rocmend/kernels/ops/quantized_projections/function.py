@@ -95,7 +95,7 @@ def _call(
 
 @cached_plan
 def _projected(x: torch.Tensor, *more: Any) -> Callable[..., Any]:
-    """Check arguments, and return what computes calls with tensors like these.
+    """Check the arguments and plan calls with such tensors.
 
     Args:
         x: See ``quantized_matmul_many``.

@@ -42,7 +42,7 @@ def check(op: str, x: torch.Tensor, weight: torch.Tensor | None) -> None:
 
 
 def _planned(x: torch.Tensor, weight: torch.Tensor | None, eps: float) -> Callable[..., torch.Tensor]:
-    """Check arguments, and return what computes calls with arguments like them."""
+    """Check the arguments and plan calls like this one."""
     check("rms_norm", x, weight)
     return plan_of(implementation(OP, x.device, _problem(x, weight)), x, weight, float(eps))
 

@@ -64,7 +64,7 @@ def run(x: torch.Tensor, weight: torch.Tensor | None, eps: float) -> Callable[..
     """Plan a call; see ``function.rms_norm``."""
     dtype = x.dtype if weight is None else torch.promote_types(x.dtype, weight.dtype)
     output = allocate.Output(x.shape, dtype, x.device)
-    launched = held(x, None, weight, eps)
+    plan = held(x, None, weight, eps)
 
     def in_parts(x: torch.Tensor, weight: torch.Tensor | None, eps: float) -> torch.Tensor:
         out = output()
@@ -72,12 +72,12 @@ def run(x: torch.Tensor, weight: torch.Tensor | None, eps: float) -> Callable[..
             forward(as_rows(x), None, weight, None, out, eps)
         return out
 
-    if launched is None:
+    if plan is None:
         return in_parts
 
     def in_one(x: torch.Tensor, weight: torch.Tensor | None, _eps: float) -> torch.Tensor:
         out = output()
-        launched((x, None, weight, None, out))
+        plan((x, None, weight, None, out))
         return out
 
     return in_one

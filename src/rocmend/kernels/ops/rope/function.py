@@ -13,7 +13,7 @@ from rocmend.kernels.choose import implementation
 from rocmend.kernels.common.rows import check_floating
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.rope import OP, Options, Problem
-from rocmend.kernels.plan_cache import Planner, cached_plan_with_numbers
+from rocmend.kernels.plan_cache import Planner, cached_plan
 
 
 def _call(
@@ -27,17 +27,17 @@ def _call(
     """Rotate; ``options`` are the values of ``Options``."""
     result: tuple[torch.Tensor, torch.Tensor | None]
     if isinstance(offset, torch.Tensor):
-        result = _turned((x, second, freqs, offset), (), op, options)
+        result = _turned((x, second, freqs, offset), op, options)
     else:
-        result = _turned((x, second, freqs, None), (operator.index(offset),), op, options)
+        result = _turned((x, second, freqs, None), op, options, numbers=(operator.index(offset),))
     return result
 
 
-@cached_plan_with_numbers
+@cached_plan
 def _turned(
     x: torch.Tensor, second: torch.Tensor | None, freqs: torch.Tensor | None, place: torch.Tensor | None, *more: Any
 ) -> Callable[..., tuple[torch.Tensor, torch.Tensor | None]]:
-    """Check arguments, and return what computes calls with tensors like these.
+    """Check the arguments and plan calls with such tensors.
 
     Args:
         x: See ``rope``.
@@ -65,7 +65,7 @@ def _planned(
     freqs: torch.Tensor | None,
     options: tuple[Any, ...],
 ) -> Callable[..., tuple[torch.Tensor, torch.Tensor | None]]:
-    """Check arguments, and return what computes calls of ``(x, second, offset, freqs)`` like them."""
+    """Check the arguments and plan calls of ``(x, second, offset, freqs)``."""
     named = Options(*options)
     _check(op, x, second, offset, freqs, named)
     elements = x.numel() + (0 if second is None else second.numel())

@@ -63,7 +63,7 @@ def run(
         *wide.stride(), *((0, 0, 0, 0) if other is None else other.stride()),
         options.dims, size, 0 if freqs is None else freqs.stride(0),
     )  # fmt: skip
-    launched = LaunchPlan(rope_kernel, (batch * cdiv(tokens, together) * tiles,), constants, config, numbers)
+    plan = LaunchPlan(rope_kernel, (batch * cdiv(tokens, together) * tiles,), constants, config, numbers)
 
     def call(
         x: torch.Tensor,
@@ -77,9 +77,9 @@ def run(
         if not four:
             x, second = _as_heads(x), None if second is None else _as_heads(second)
         if in_memory:
-            launched((x, out, second, second_out, offset, freqs), (0,))  # type: ignore[arg-type]  # by in_memory
+            plan((x, out, second, second_out, offset, freqs), (0,))  # type: ignore[arg-type]  # by in_memory
         else:
-            launched((x, out, second, second_out, None, freqs), (offset,))
+            plan((x, out, second, second_out, None, freqs), (offset,))
         return out, second_out
 
     return call

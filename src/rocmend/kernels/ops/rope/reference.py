@@ -50,7 +50,7 @@ def run(
     freqs: torch.Tensor | None,
     options: Options,
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Return what the kernel returns."""
+    """Compute the kernel's results."""
     cosine, sine = _angles(x, offset, freqs, options)
     return _rotated(x, cosine, sine, options), None if second is None else _rotated(second, cosine, sine, options)
 

@@ -51,7 +51,7 @@ def router(x: torch.Tensor, k: int, *, normalise: bool = False) -> Routes:
 
 @cached_plan
 def _routed(x: torch.Tensor, k: int, normalise: bool) -> Callable[[torch.Tensor], Routes]:
-    """Check arguments, and return what computes calls with a tensor like this."""
+    """Check the arguments and plan calls with such a tensor."""
     if x.dim() < 1 or NAMES.get(x.dtype) not in BYTES:
         raise UsageError("router", f"expected x of {', '.join(BYTES)} with 1 axis or more, got {x.dtype}.")
     if not 1 <= k <= x.shape[-1]:

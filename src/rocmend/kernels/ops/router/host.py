@@ -29,11 +29,11 @@ def run(x: torch.Tensor, k: int, normalise: bool) -> Callable[..., Result]:
     flat = _rows(x, rows, experts)
     constants = {"K": k, "NORM": normalise, "BLOCK": next_power_of_2(experts), "SLOTS": next_power_of_2(k)}
     config = config_for("router", "rows", "*", executor.target_for(x.device))
-    launched = LaunchPlan(router_kernel, (rows,), constants, config, (flat.stride(0), experts))
+    plan = LaunchPlan(router_kernel, (rows,), constants, config, (flat.stride(0), experts))
 
     def call(x: torch.Tensor, *_: object) -> Result:
         scores, places = scores_of(), places_of()
-        launched((_rows(x, rows, experts), scores, places))
+        plan((_rows(x, rows, experts), scores, places))
         return scores, places
 
     return call

@@ -28,7 +28,7 @@ def shape_class(problem: Problem) -> str:
 
 
 def cost(problem: Problem) -> Cost:
-    """Return what must be done: x read, one like it written; for the gradient two are read."""
+    """Return the least work: x read, one like it written; for the gradient two are read."""
     elements = float(problem.rows) * problem.columns
     moved = elements * (3.0 if problem.backward else 2.0)
     return Cost(4.0 * elements, moved * bytes_of(problem.dtype))

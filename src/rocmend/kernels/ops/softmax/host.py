@@ -42,11 +42,11 @@ def run(x: torch.Tensor, log: bool, shape: torch.Size | None = None) -> Callable
         config = config_for("softmax", "held", kind, target)
         block, together = tile(n, config)
         constants = {"LOG": log, "BLOCK": block, "ROWS": together}
-        launched = LaunchPlan(held_kernel, (cdiv(rows, together),), constants, config, (stride, rows, n))
+        plan = LaunchPlan(held_kernel, (cdiv(rows, together),), constants, config, (stride, rows, n))
 
         def in_one(x: torch.Tensor, _log: bool, _shape: torch.Size | None = None) -> torch.Tensor:
             out = output()
-            launched((x, out))
+            plan((x, out))
             return out
 
         return in_one

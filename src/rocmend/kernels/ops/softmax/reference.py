@@ -31,7 +31,7 @@ def log_softmax(x: torch.Tensor, axis: int | Sequence[int] | None = None) -> tor
 
 
 def rows(x: torch.Tensor, log: bool) -> torch.Tensor:
-    """Return what the kernel returns."""
+    """Compute the kernel's results."""
     return _softmax(x, -1, log=log)
 
 

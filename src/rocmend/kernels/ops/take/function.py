@@ -35,7 +35,7 @@ def _run(x: torch.Tensor, indices: torch.Tensor, axis: int, along: bool) -> torc
 
 @cached_plan
 def _taken(x: torch.Tensor, indices: torch.Tensor, axis: int, along: bool) -> Callable[..., torch.Tensor]:
-    """Check arguments, and return what computes calls with arguments like them."""
+    """Check the arguments and plan calls like this one."""
     if indices.numel() and x.shape[axis] == 0:
         raise UsageError("take", f"expected an axis with elements to take from, got shape {tuple(x.shape)}.")
     if NAMES.get(x.dtype) not in OP.dtypes:

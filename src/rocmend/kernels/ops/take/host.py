@@ -36,15 +36,15 @@ def run(x: torch.Tensor, indices: torch.Tensor, axis: int, *, along: bool) -> Ca
     if along:
         config = config_for("take", "along", width, target)
         numbers: tuple[int, ...] = (total, indices.shape[axis], n, inner)
-        launched = LaunchPlan(along_kernel, (cdiv(total, config["BLOCK"]),), constants, config, numbers, types)
+        plan = LaunchPlan(along_kernel, (cdiv(total, config["BLOCK"]),), constants, config, numbers, types)
     else:
         config = config_for("take", "lines", width, target)
-        launched = _lines(outer, indices.numel(), n, inner, config, constants, types)
+        plan = _lines(outer, indices.numel(), n, inner, config, constants, types)
 
     def call(x: torch.Tensor, indices: torch.Tensor, _axis: int, *, along: bool) -> torch.Tensor:
         del along
         out = output()
-        launched((x.contiguous(), indices.contiguous(), out))
+        plan((x.contiguous(), indices.contiguous(), out))
         return out
 
     return call

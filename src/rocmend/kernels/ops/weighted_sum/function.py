@@ -39,7 +39,7 @@ def weighted_sum(x: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
 
 @cached_plan
 def _summed(x: torch.Tensor, weights: torch.Tensor) -> Callable[..., torch.Tensor]:
-    """Check arguments, and return what computes calls with tensors like these."""
+    """Check the arguments and plan calls with such tensors."""
     if x.dim() < 2 or weights.shape != x.shape[:-1]:
         raise UsageError(
             "weighted_sum", f"expected weights {tuple(x.shape[:-1])} for x {tuple(x.shape)}, got "

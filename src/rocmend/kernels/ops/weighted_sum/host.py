@@ -25,11 +25,11 @@ def run(x: torch.Tensor, weights: torch.Tensor) -> Callable[..., torch.Tensor]:
     config = config_for("weighted_sum", "rows", "*", executor.target_for(x.device))
     given, factors = _flat(x, weights)
     numbers = (given.stride(0), given.stride(1), factors.stride(0), size)
-    launched = LaunchPlan(weighted_kernel, (sums, cdiv(size, config["BLOCK"])), {"ROWS": rows}, config, numbers)
+    plan = LaunchPlan(weighted_kernel, (sums, cdiv(size, config["BLOCK"])), {"ROWS": rows}, config, numbers)
 
     def call(x: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
         out = output()
-        launched((*_flat(x, weights), out))
+        plan((*_flat(x, weights), out))
         return out
 
     return call

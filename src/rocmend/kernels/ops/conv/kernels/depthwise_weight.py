@@ -51,16 +51,14 @@ def depthwise_weight_kernel(
         p_d = o_d * stride_d - pad_d + t_d * dil_d
         p_h = o_h * stride_h - pad_h + t_h * dil_h
         p_w = (o_w * stride_w - pad_w)[:, None] + (t_w * dil_w)[None, :]
-        row_in = m < end
-        inside = row_in[:, None] & taken[None, :]
         if PHASED:
-            row_in &= (p_d % in_d == 0) & (p_h % in_h == 0)
-            inside &= p_w % in_w == 0
-            p_d = p_d // in_d
-            p_h = p_h // in_h
-            p_w = p_w // in_w
-        row_in &= (p_d >= 0) & (p_d < x_d) & (p_h >= 0) & (p_h < x_h)
-        inside &= row_in[:, None] & (p_w >= 0) & (p_w < x_w)
+            p_d = tl.where(p_d % in_d == 0, p_d // in_d, -1)
+            p_h = tl.where(p_h % in_h == 0, p_h // in_h, -1)
+            p_w = tl.where(p_w % in_w == 0, p_w // in_w, -1)
+        # A mask is a scalar register or two for each element that is not loaded with others: one comparison makes it.
+        row_in = (m < end) & (p_d.to(tl.uint32) < x_d) & (p_h.to(tl.uint32) < x_h)
+        p_w = tl.where(taken[None, :], tl.where(row_in[:, None], p_w, -1), -1)
+        inside = p_w.to(tl.uint32) < x_w
         x_at = (image * xs_n + p_d * xs_d + p_h * xs_h)[:, None] + p_w * xs_w
         y_at = image * ys_n + o_d * ys_d + o_h * ys_h + o_w * ys_w
         both = inside[:, :, None] & o_in[None, None, :]

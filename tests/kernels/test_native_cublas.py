@@ -15,10 +15,11 @@ from tests.kernels.native_driver import driving
 from tests.kernels.native_libraries import address, halves_at
 
 from rocmend import kernels
-from rocmend.kernels import executor, native
+from rocmend.kernels import captured, executor, native
 from rocmend.kernels.common.formats import as_int32, format_of
 from rocmend.kernels.dtypes import NAMES
-from rocmend.kernels.ops.quantized_matmul import Problem, cublas, dequantized
+from rocmend.kernels.native import cublas
+from rocmend.kernels.ops.quantized_matmul import Problem, dequantized
 from rocmend.kernels.plan_cache import cached
 
 pytestmark = [pytest.mark.cpu, pytest.mark.skipif(native.module() is None, reason="no C compiler here")]
@@ -111,7 +112,7 @@ class _Cublas:
 def library(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Cublas]:
     made = _Cublas()
     monkeypatch.setattr(ctypes, "CDLL", lambda _name: made)
-    monkeypatch.setattr(dequantized, "capturing_device", lambda: None if executor.switch.active is None else 0)
+    monkeypatch.setattr(captured, "capturing_device", lambda: None if executor.switch.active is None else 0)
     for one in (cublas.plan, cublas._libraries):
         one.cache_clear()
     for _ in driving(monkeypatch):

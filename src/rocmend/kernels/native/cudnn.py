@@ -11,11 +11,15 @@ import functools
 import logging
 import weakref
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
 from rocmend.kernels import native
+from rocmend.kernels.captured import LibraryCall, Setting, provides
+
+if TYPE_CHECKING:
+    from rocmend.kernels.ops.conv.cudnn import Convolution
 
 LOG = logging.getLogger("rocmend.kernels")
 VERSION = 9
@@ -66,26 +70,14 @@ class Refused(Exception):  # noqa: N818  no error: torch calls cuDNN then
     """cuDNN is not there, is another version, or has no plan for an operation."""
 
 
-class Convolution(NamedTuple):
-    """A convolution ``y = x * weight`` with channels last, of which one of the three is computed.
-
-    Args:
-        direction: What is computed: ``forward`` y, ``input`` x, ``weight`` weight.
-        dtype: float16 or bfloat16.
-        x: Sizes ``[N, C, spatial...]`` of two or three spatial axes.
-        weight: Sizes ``[O, C / groups, taps...]``.
-        y: Sizes ``[N, O, spatial...]``.
-        stride: Of each axis.
-        padding: Of each axis, before and after.
-    """
-
-    direction: str
-    dtype: torch.dtype
-    x: tuple[int, ...]
-    weight: tuple[int, ...]
-    y: tuple[int, ...]
-    stride: tuple[int, ...]
-    padding: tuple[int, ...]
+@provides("convolution")
+def convolution(index: int, one: Convolution, settings: Sequence[Setting]) -> LibraryCall | None:
+    """Return the call of a convolution, given x, the weight and y; see ``plan``."""
+    try:
+        found = plan(one, index)
+    except Refused:
+        return None
+    return LibraryCall(found.work, settings, found.workspace)
 
 
 class ExecutionPlan(NamedTuple):

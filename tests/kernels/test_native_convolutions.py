@@ -15,8 +15,9 @@ from tests.kernels.native_libraries import Convolutions
 from tests.kernels.test_conv_vendor_plans import CASES, Case
 
 from rocmend import kernels
-from rocmend.kernels import choose, executor, native
-from rocmend.kernels.ops.conv import cudnn, cudnn_backend, function
+from rocmend.kernels import captured, choose, executor, native
+from rocmend.kernels.native import cudnn as native_cudnn
+from rocmend.kernels.ops.conv import cudnn, function
 
 pytestmark = [pytest.mark.cpu, pytest.mark.skipif(native.module() is None, reason="no C compiler here")]
 CALLS = 4
@@ -50,8 +51,8 @@ def torchs(monkeypatch: pytest.MonkeyPatch) -> _Torchs:
 def library(torchs: _Torchs, monkeypatch: pytest.MonkeyPatch) -> Iterator[Convolutions]:
     del torchs
     made = Convolutions()
-    monkeypatch.setattr(cudnn_backend, "plan", made.of)
-    monkeypatch.setattr(cudnn, "capturing_device", lambda: None if executor.switch.active is None else 0)
+    monkeypatch.setattr(native_cudnn, "plan", made.of)
+    monkeypatch.setattr(captured, "capturing_device", lambda: None if executor.switch.active is None else 0)
     for _ in driving(monkeypatch):
         with choose.prefer("vendor"):
             yield made
@@ -136,9 +137,9 @@ def test_other_settings_and_odd_addresses_are_torchs(library: Convolutions, torc
 
 def test_without_a_plan_torch_computes(library: Convolutions, monkeypatch: pytest.MonkeyPatch) -> None:
     def none(*_: Any) -> Any:
-        raise cudnn_backend.Refused("no engine is fit")
+        raise native_cudnn.Refused("no engine is fit")
 
-    monkeypatch.setattr(cudnn_backend, "plan", none)
+    monkeypatch.setattr(native_cudnn, "plan", none)
     x, weight = _normal((2, 9, 8, 6), torch.float16), _normal((8, 3, 3, 6), torch.float16)
     wanted = torch.nn.functional.conv2d(x.movedim(-1, 1), weight.movedim(-1, 1)).movedim(1, -1).double()
     _held(lambda: kernels.conv2d(x, weight), wanted)
@@ -152,7 +153,7 @@ def test_what_torch_does_not_hand_over_as_it_is_is_not_asked_for() -> None:
         geometry = function._geometry(x, weight, None, options)
         return cudnn.convolution("forward", x, weight, geometry.axes[1:], geometry)
 
-    assert asked(x, weight) == cudnn_backend.Convolution(
+    assert asked(x, weight) == cudnn.Convolution(
         "forward", torch.float16, (2, 6, 9, 8), (8, 6, 3, 3), (2, 8, 7, 6), (1, 1), (0, 0)
     )
     assert asked(x.float(), weight.float()) is None

@@ -1,4 +1,4 @@
-"""The machine code of products with quantized weights."""
+"""The machine code of single kernels: registers, widths of loads, occupancy."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from rocmend.kernels.tuning.record import triton_version
 
 pytestmark = [pytest.mark.cpu, pytest.mark.slow]
 
-Specs = list[dict[str, Any]]
+Spec = dict[str, Any]
+_recorded: dict[tuple[str, str], list[Spec]] = {}
 
 
 @pytest.fixture(scope="module")
@@ -32,32 +33,42 @@ def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
     one.close()
 
 
-@pytest.fixture(scope="module")
-def specs(worker: Worker) -> Specs:
-    answer = worker.ask({"do": "record", "op": "quantized_matmul", "targets": ["gfx1100"]}, 300)
-    found: Specs = answer["ok"]["specs"]
-    return found
+def _spec(worker: Worker, target: str, op: str, case: str, kernel: str) -> Spec:
+    if (target, op) not in _recorded:
+        _recorded[target, op] = worker.ask({"do": "record", "op": op, "targets": [target]}, 300)["ok"]["specs"]
+    return next(one for one in _recorded[target, op] if one["case"] == case and one["kernel"].endswith(f":{kernel}"))
 
 
-def _spec(specs: Specs, case: str, kernel: str) -> dict[str, Any]:
-    return next(one for one in specs if one["case"] == case and one["kernel"].endswith(f":{kernel}"))
+def _measured(worker: Worker, spec: Spec) -> Measured:
+    return msgspec.convert(worker.ask({"do": "compile", "spec": spec}, 120)["ok"], Measured)
 
 
-def _loads(worker: Worker, spec: dict[str, Any]) -> Counter[str]:
+def _loads(worker: Worker, spec: Spec) -> Counter[str]:
     """Return the widths of a kernel's loads from global memory, with their number."""
     assembly = worker.ask({"do": "compile", "spec": spec, "whole": True}, 120)["ok"]["assembly"]
     return Counter(re.findall(r"^\s+(?:buffer|global)_load_(\w+)", assembly, re.MULTILINE))
 
 
-@pytest.mark.parametrize("case", ["bfloat16-b4g128-32x2048-2048", "float32-b4g128-16x2048-2048"])
-def test_groups_wider_than_a_tile_do_not_spill(worker: Worker, specs: Specs, case: str) -> None:
-    spec = _spec(specs, case, "tiles_kernel")
-    found = msgspec.convert(worker.ask({"do": "compile", "spec": spec}, 120)["ok"], Measured)
+@pytest.mark.parametrize(
+    ("op", "case", "kernel"),
+    [
+        ("quantized_matmul", "bfloat16-b4g128-32x2048-2048", "tiles_kernel"),  # groups wider than a tile
+        ("quantized_matmul", "float32-b4g128-16x2048-2048", "tiles_kernel"),
+        ("conv", "bfloat16-convnext-odd-weight", "depthwise_weight_kernel"),  # channels loaded one by one
+    ],
+)
+def test_no_registers_are_spilled(worker: Worker, op: str, case: str, kernel: str) -> None:
+    found = _measured(worker, _spec(worker, "gfx1100", op, case, kernel))
     assert judge(found, targets.by_name("gfx1100")) == ()
 
 
-def test_a_row_of_straddling_codes_is_loaded_in_whole_words(worker: Worker, specs: Specs) -> None:
-    loads = _loads(worker, _spec(specs, "bfloat16-b3g64-1x4096-1024", "rows_kernel"))
+@pytest.mark.parametrize("case", ["bfloat16-32k-d128", "bfloat16-8k-d256"])
+def test_decoding_on_cdna_holds_four_wavefronts_a_simd(worker: Worker, case: str) -> None:
+    assert _measured(worker, _spec(worker, "gfx942", "attention_decode", case, "split_kernel")).occupancy >= 4
+
+
+def test_a_row_of_straddling_codes_is_loaded_in_whole_words(worker: Worker) -> None:
+    loads = _loads(worker, _spec(worker, "gfx1100", "quantized_matmul", "bfloat16-b3g64-1x4096-1024", "rows_kernel"))
     # Of four rows of weights: 32 codes are 12 bytes, and x 64; two bytes at a time only scales and biases.
     assert loads == {"b96": 4, "b128": 4, "u16": 8}
 
@@ -66,10 +77,8 @@ def test_a_row_of_straddling_codes_is_loaded_in_whole_words(worker: Worker, spec
     ("case", "kernel"),
     [("bfloat16-b3g64-8x4096-1024", "tiles_kernel"), ("bfloat16-b3g64-plain-16x2048-4096", "columns_kernel")],
 )
-def test_tiles_of_straddling_codes_take_two_words_for_eight(
-    worker: Worker, specs: Specs, case: str, kernel: str
-) -> None:
-    spec = _spec(specs, case, kernel)
+def test_tiles_of_straddling_codes_take_two_words_for_eight(worker: Worker, case: str, kernel: str) -> None:
+    spec = _spec(worker, "gfx1100", "quantized_matmul", case, kernel)
     loads = _loads(worker, spec)
     # Each stage loads at most a scale and a bias for each eight codes of a lane.
     lanes = 32 * spec["config"]["num_warps"]

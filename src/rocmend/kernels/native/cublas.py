@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import torch
 
 from rocmend.kernels import native
+from rocmend.kernels.captured import LibraryCall, provides
 
 LOG = logging.getLogger("rocmend.kernels")
 TYPES = {torch.float16: 2, torch.bfloat16: 14}
@@ -33,6 +34,20 @@ class Refused(Exception):  # noqa: N818  no error: torch multiplies then
     """The library is not there, or has no algorithm for a product."""
 
 
+@provides("matmul")
+def matmul(  # noqa: PLR0913, PLR0917  a product has so many numbers
+    index: int, dtype: torch.dtype, rows: int, columns: int, depth: int, transpose: bool
+) -> LibraryCall | None:
+    """Return the call of ``x @ w.T``, or ``x @ w``, of contiguous matrices, given w, x and the output; see ``plan``."""
+    if dtype not in TYPES:
+        return None
+    try:
+        found = plan(index, dtype, rows, columns, depth, transpose=transpose)
+    except Refused:
+        return None
+    return LibraryCall(found.work, (), found.workspace)
+
+
 class ProductPlan(NamedTuple):
     """What computes a product.
 
@@ -46,7 +61,9 @@ class ProductPlan(NamedTuple):
 
 
 @functools.lru_cache(maxsize=1024)
-def plan(index: int, dtype: torch.dtype, rows: int, columns: int, depth: int, *, transpose: bool) -> ProductPlan:
+def plan(  # noqa: PLR0913  a product has so many numbers
+    index: int, dtype: torch.dtype, rows: int, columns: int, depth: int, *, transpose: bool
+) -> ProductPlan:
     """Return the plan of ``x @ w.T``, or ``x @ w``, of contiguous matrices on a device.
 
     Args:

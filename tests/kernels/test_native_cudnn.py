@@ -14,8 +14,8 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
 from rocmend.kernels import native
-from rocmend.kernels.ops.conv import cudnn_backend
-from rocmend.kernels.ops.conv.cudnn_backend import Convolution
+from rocmend.kernels.native import cudnn
+from rocmend.kernels.ops.conv.cudnn import Convolution
 
 pytestmark = [pytest.mark.cpu, pytest.mark.skipif(native.module() is None, reason="no C compiler here")]
 POINTER, NUMBER, MANY = ctypes.c_void_p, ctypes.c_int, ctypes.c_int64
@@ -103,7 +103,7 @@ def backend(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Backend]:
     monkeypatch.setattr(ctypes, "CDLL", lambda _name: made)
     monkeypatch.setattr(torch.backends.cudnn, "version", lambda: 90100)
     monkeypatch.setattr(torch.cuda, "device", lambda _index: threading.Lock())
-    caches: list[Any] = [cudnn_backend.plan, cudnn_backend._libraries]
+    caches: list[Any] = [cudnn.plan, cudnn._libraries]
     for one in caches:
         one.cache_clear()
     yield made
@@ -114,7 +114,7 @@ def backend(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Backend]:
 
 @pytest.mark.parametrize("direction", ["forward", "weight", "input"])
 def test_a_convolution_is_described_and_executed(direction: str, backend: _Backend) -> None:
-    found = cudnn_backend.plan(ONE._replace(direction=direction), 0)
+    found = cudnn.plan(ONE._replace(direction=direction), 0)
     assert found.workspace == 64
     found.work(5, 101, 102, 103, 104)
     ((handle, plan, pack),) = backend.executed
@@ -145,10 +145,10 @@ def test_a_convolution_is_described_and_executed(direction: str, backend: _Backe
 
 
 def test_a_plan_is_made_once_and_freed_with_all_it_is_made_of(backend: _Backend) -> None:
-    first = cudnn_backend.plan(ONE, 0)
-    assert cudnn_backend.plan(ONE._replace(), 0) is first
+    first = cudnn.plan(ONE, 0)
+    assert cudnn.plan(ONE._replace(), 0) is first
     assert backend.created == 1
-    cudnn_backend.plan.cache_clear()
+    cudnn.plan.cache_clear()
     first.work(5, 1, 2, 3, 4)
     del first
     gc.collect()
@@ -157,8 +157,8 @@ def test_a_plan_is_made_once_and_freed_with_all_it_is_made_of(backend: _Backend)
 
 def test_what_is_not_fit_is_refused(backend: _Backend) -> None:
     backend.fit = 99
-    with pytest.raises(cudnn_backend.Refused, match="3000"):
-        cudnn_backend.plan(ONE, 0)
+    with pytest.raises(cudnn.Refused, match="3000"):
+        cudnn.plan(ONE, 0)
 
 
 def _no_library(_name: str) -> Any:
@@ -181,6 +181,6 @@ def test_another_library_is_refused(
 ) -> None:
     change(monkeypatch, backend)
     for _ in range(2):
-        with pytest.raises(cudnn_backend.Refused):
-            cudnn_backend.plan(ONE, 0)
+        with pytest.raises(cudnn.Refused):
+            cudnn.plan(ONE, 0)
     assert not backend.descriptors
