@@ -101,9 +101,10 @@ def _any_address(a: Arguments, target: Target, types: Sequence[torch.dtype | Non
 def _gemv(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) -> walkers.Launches:
     """Plan the launch for rows by themselves with affine codes that do not straddle words."""
     k = a.x.shape[-1]
+    experts = gemv.Experts(a.pairs.lhs is not None, a.pairs.divisor, (types[8], types[9]) if types else (None, None))
     planned = gemv.plan(
         [a.n], k, a.form.group_size, a.form.bits, NAMES[a.dtype], target, gated=a.up is not None, batch=a.pairs.count,
-        x_stride=k, w_batch=a.n, experts=gemv.Experts(a.pairs.lhs is not None, a.pairs.divisor, (types[8], types[9]) if types else (None, None)),
+        x_stride=k, w_batch=a.n, experts=experts,
     )  # fmt: skip
     count = 1 if a.up is None else 2
 
