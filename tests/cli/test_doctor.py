@@ -217,3 +217,19 @@ def test_a_verdict_says_why_and_knows_what_a_step_replaces(rocmend: Run) -> None
     place = next(number for number, line in enumerate(lines) if line.startswith("ROCm "))
     assert lines[place].split()[1] == "Warning"
     assert lines[place + 1].strip().startswith("GPU hangs are to be expected")
+
+
+@pytest.mark.parametrize(
+    ("machine", "entry", "target"),
+    [
+        ("rx-5600-xt", "install-override-crosses-classes", "gfx1010"),
+        ("cuda-torch-on-amd", "porting-torch-overwritten-by-pip", "gfx1100"),
+    ],
+)
+def test_an_explained_check_can_be_run(installed: Run, machine: str, entry: str, target: str) -> None:
+    (check,) = [
+        line
+        for line in installed("doctor", "--machine", machine, "--explain", entry).out.splitlines()
+        if "--native" in line
+    ]
+    assert check.endswith(f"--target {target}")
