@@ -155,7 +155,10 @@ def test_a_killed_process_is_no_matter_where_there_is_no_amd_gpu(rocmend: Run, m
     assert "Look into\n- Check the slot" in done.out
     assert "memory-oom-kill" not in done.out
     assert "# Look into:" in rocmend("doctor", "--machine", machine, "--plan", "sh").out
-    assert "memory-oom-kill" in rocmend("doctor", "--machine", machine, "--model-size", "60GiB").out
+    asked = rocmend("doctor", "--machine", machine, "--for", "llama.cpp", "--model-size", "70B@4bit").out
+    assert "This machine has no AMD GPU. 1 warning" in asked
+    assert "too little for the model (32.6 GiB); no GPU" in " ".join(asked.split())
+    assert "Do this, in order" not in asked
 
 
 def test_what_uses_no_pytorch_is_told_to_install_none(rocmend: Run) -> None:
