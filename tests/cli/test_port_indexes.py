@@ -42,7 +42,7 @@ RIGHT = (
     ),
     (
         ".github/workflows/a.yml",
-        "jobs:\n  a:\n    env:\n      PIP_INDEX_URL: https://a.example/rocm\n    steps:\n    - run: pip install torch\n",
+        "env:\n  PIP_INDEX_URL: https://a.example/rocm\njobs:\n  a:\n    steps:\n    - run: pip install torch\n",
     ),
 )
 WRONG = (
