@@ -9,7 +9,7 @@ from rocmend.machine.facts import FactSink, Machine, derivation
 @derivation(
     "model",
     facts={
-        "model.fits": "Whether the model's weights alone fit into the largest GPU memory; null without a size or an AMD GPU.",
+        "model.fits": "Whether the model's weights alone fit into the largest GPU memory; null without size or GPU.",
         "model.fits_hip": "The same for a HIP process, which on an APU gets VRAM or GTT and not both.",
         "model.fits_with_larger_gtt": "Whether they would fit on an APU with the suggested ttm.pages_limit.",
     },
