@@ -21,7 +21,7 @@ from rocmend.kernels.compiled.measure import Measured, asked_dots
 from rocmend.kernels.compiled.names import hidden_records, name_of
 from rocmend.kernels.compiled.occupancy import occupancy, register_occupancy
 from rocmend.kernels.compiled.run import _chosen, _reason, unused_records
-from rocmend.kernels.compiled.spec import decode, encode
+from rocmend.kernels.compiled.spec import Spec, decode, encode
 from rocmend.kernels.compiled.table import Row, differences, merged, read_table, write_table
 from rocmend.kernels.compiled.toolchain import Toolchain
 from rocmend.kernels.compiled.toolchains import available, choose_toolchain
@@ -277,6 +277,20 @@ def test_a_subset_takes_the_first_of_those_that_are_alike(subset: str, kept: str
         for case, (kind, record) in kinds.items()
     ]
     assert "".join(spec.case for spec in _chosen(specs, subset)) == kept
+
+
+def _quantized(record: str, bits: int, group_size: int) -> Spec:
+    constants = {"MODE": "affine", "BITS": bits, "GROUP": group_size}
+    spec = sample("tiles_kernel", "gfx1100", {"x": "*bf16"}, "3.9.0", **constants)
+    case = f"{record}-b{bits}g{group_size}"
+    return msgspec.structs.replace(spec, op="quantized_matmul", case=case, record=record)
+
+
+def test_the_table_shows_each_group_size_with_each_record_and_each_format() -> None:
+    specs = [_quantized(record, bits, size) for record in ("m1", "m8") for bits in (2, 4, 8) for size in (32, 64, 128)]
+    kept = [spec.case for spec in _chosen(specs, "table")]
+    assert kept == ["m1-b2g128", "m1-b4g32", "m1-b8g64", "m8-b2g32", "m8-b2g64", "m8-b2g128"]
+    assert [spec.case for spec in _chosen(specs, "fast")] == kept[:1]  # large groups take the most registers
 
 
 def test_the_overview_tells_how_many_are_right() -> None:
