@@ -144,6 +144,11 @@ def test_explain_follows_what_was_asked_for(tier: str, rocmend: Run) -> None:
         ["tune", "rms_norm", "width=3"],
         ["tune", "rms_norm", "--budget", "soon"],
         ["tune", "rms_norm", "--device", "cpu"],
+        ["tune", "rms_norm", "--model"],
+        ["tune", "rms_norm", "--target", "gfx1151"],
+        ["tune", "rms_norm", "--model", "--target", "gfx1103"],
+        ["tune", "rms_norm", "--product", "8060S"],
+        ["tune", "--export", "records.toml"],
         ["list", "no_such_op"],
     ],
     ids=" ".join,
@@ -178,6 +183,21 @@ def test_tune_says_what_it_kept(rocmend: Run, monkeypatch: pytest.MonkeyPatch) -
     assert done.code == 0
     for text in ("1 new record", "num_warps=8", "20 %", "num_warps=64: crash", "Not all configurations"):
         assert text in done.out
+
+
+@pytest.mark.slow
+@pytest.mark.cpu
+def test_the_model_proposes_without_a_gpu(rocmend: Run, tmp_path: Path) -> None:
+    pytest.importorskip("triton")
+    arguments = ["kernels", "tune", "router", "--model", "--target", "gfx1151", "--export", str(tmp_path / "made.toml")]
+    done = rocmend(*arguments, "--json")
+    assert done.code == 0, done.err
+    (op,) = json.loads(done.out)["data"]["ops"]
+    (result,) = op["results"]
+    assert (op["target"], op["product"], op["finished"]) == ("gfx1151", "Radeon 8060S", True)
+    assert result["estimated"] == result["of"] >= 4
+    assert result["before_us"] > 0
+    assert (tmp_path / "made.toml").is_file()
 
 
 def test_list_and_explain_need_neither_torch_nor_triton() -> None:

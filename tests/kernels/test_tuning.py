@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,10 @@ from rocmend.core.errors import UnitError
 from rocmend.core.supervise import CommandResult
 from rocmend.core.watch import Ending
 from rocmend.kernels import caches
+from rocmend.kernels.model.rank import Ranked
 from rocmend.kernels.suite.supervise import MARK, NoDeviceError
 from rocmend.kernels.target import by_name
-from rocmend.kernels.tuning import Config, config_for, forced, lookup, tune, user
+from rocmend.kernels.tuning import Config, config_for, export, forced, lookup, propose, tune, user
 from rocmend.kernels.tuning.record import Record
 from rocmend.kernels.tuning.space import Space, candidates
 
@@ -227,14 +229,25 @@ def _children(log: list[Any]) -> Callable[..., CommandResult]:
     return child
 
 
+def _stand_in(monkeypatch: pytest.MonkeyPatch, child: Callable[..., CommandResult]) -> None:
+    monkeypatch.setattr(tune, "run_child", child)
+    monkeypatch.setattr(propose, "run_child", child)
+
+
 def _tuner(**settings: Any) -> tune.Tuner:
-    given: dict[str, Any] = {"budget_s": 60.0, "trial_s": 60.0, "fresh": False, "tell": lambda _text: None, **settings}
-    return tune.Tuner("op", "cuda", **given)
+    given: dict[str, Any] = {
+        "budget_s": 60.0,
+        "trial_s": 60.0,
+        "fresh": False,
+        "tell": lambda _text: None,
+        "model": False,
+    }
+    return tune.Tuner("op", "cuda", **given | settings)
 
 
 def test_tuning_keeps_the_fastest_that_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
     log: list[Any] = []
-    monkeypatch.setattr(tune, "run_child", _children(log))
+    _stand_in(monkeypatch, _children(log))
     found = _tuner().run(())
     group, choice = found.results
     assert (group.after, group.kept, group.tried, group.of) == ("BLOCK=6", True, 8, 8)
@@ -253,7 +266,7 @@ def test_tuning_keeps_the_fastest_that_is_right(monkeypatch: pytest.MonkeyPatch)
 
 def test_tuning_goes_on_where_it_was_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     log: list[Any] = []
-    monkeypatch.setattr(tune, "run_child", _children(log))
+    _stand_in(monkeypatch, _children(log))
     assert not _tuner(budget_s=-1.0).run(()).finished
     assert user.user_records("op") == ()
     assert _tuner().run(()).finished
@@ -265,7 +278,7 @@ def test_tuning_goes_on_where_it_was_ended(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_what_gains_less_than_its_spread_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tune, "run_child", _children([]))
+    _stand_in(monkeypatch, _children([]))
     monkeypatch.setitem(TIMES, 6, 9.95)
     monkeypatch.setitem(TIMES, 3, 9.9)
     group, _ = _tuner().run(()).results
@@ -275,9 +288,60 @@ def test_what_gains_less_than_its_spread_is_not_kept(monkeypatch: pytest.MonkeyP
 
 def test_with_no_gpu_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     gone = CommandResult((), Ending.EXITED, 0, stdout=_printed({"event": "infra", "reason": "torch finds no GPU"}))
-    monkeypatch.setattr(tune, "run_child", lambda *_: gone)
+    _stand_in(monkeypatch, lambda *_: gone)
     with pytest.raises(NoDeviceError, match="no GPU"):
         _tuner().run(())
-    monkeypatch.setattr(tune, "run_child", lambda *_: CommandResult((), Ending.EXITED, 1, stderr="no module torch"))
+    _stand_in(monkeypatch, lambda *_: CommandResult((), Ending.EXITED, 1, stderr="no module torch"))
     with pytest.raises(NoDeviceError, match="no module torch"):
         _tuner().run(())
+
+
+def test_what_the_model_finds_promising_is_tried_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With time for one batch of trials: the record in use, then those that the model put first."""
+    log: list[Any] = []
+    _stand_in(monkeypatch, _children(log))
+    monkeypatch.setattr(tune, "toolchain_for", lambda _target: None)
+    asked: list[Any] = []
+
+    def rank(wanted: Any, configs: Any, _toolchain: Any, **_options: Any) -> list[Ranked]:
+        asked.append((wanted.target, wanted.product, wanted.cases))
+        return [Ranked(config, 1.0) for config in sorted(configs, key=lambda one: -one["BLOCK"])]
+
+    monkeypatch.setattr(tune, "rank", rank)
+    assert _tuner(model=True).run(()).finished
+    tried = [trial["config"]["BLOCK"] for request in log[1:] for trial in request["trials"] if "config" in trial]
+    assert list(dict.fromkeys(tried)) == [1, 8, 7, 6, 5, 4, 3, 2]
+    assert asked == [("gfx1151", "Radeon 8060S", ("big",))]
+
+
+def test_a_gpu_that_the_model_does_not_know_is_tuned_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    _stand_in(monkeypatch, _children([]))
+    monkeypatch.setitem(PLAN[0], "target", "gfx1103")
+    told: list[str] = []
+    assert _tuner(model=True, tell=told.append).run(()).finished
+    assert any("not ordered by the cost model" in text for text in told)
+
+
+def test_records_are_exported_as_toml() -> None:
+    user.keep_record("op", "k", "c", "gfx1151", {"BLOCK": 2, "wgp_cu_mode": "cu", "EVEN": True}, device="Radeon 8060S")
+    (record,) = tomllib.loads(export.toml(export.measured()))["record"]
+    assert (record["kernel"], record["class"], record["target"]) == ("k", "c", "gfx1151")
+    assert record["triton"] == ">=3.6,<3.7"
+    assert record["config"] == {"BLOCK": 2, "wgp_cu_mode": "cu", "EVEN": True}
+    kept = Record("k", "c", "gfx1151", "", Config(record["config"], record["source"]))
+    assert record["source"].startswith("run: Radeon 8060S, ")
+    assert lookup.provenance_problem("op", kept) == ""
+    assert lookup.provenance_problem("op", kept._replace(config=Config({"BLOCK": 2})))
+
+
+def test_proposals_say_that_a_model_made_them() -> None:
+    one = propose.Proposal("k", "c", ("big",), 4, 4, {}, {"BLOCK": 1}, 9.0, {"BLOCK": 2}, 5.0, "memory", proposed=True)
+    same = propose.Proposal(
+        "k", "d", ("big",), 4, 4, {}, {"BLOCK": 1}, 9.0, {"BLOCK": 1}, 9.0, "memory", proposed=False
+    )
+    found = propose.Proposals("op", "gfx1151", "Radeon 8060S", "1", "3.9.0", (one, same), finished=True)
+    (record,) = tomllib.loads(export.toml(export.proposed([found])))["record"]
+    assert record["config"] == {"BLOCK": 2}
+    assert record["source"].startswith("model 1 (gfx1151)")
+    kept = Record("k", "c", "gfx1151", "", Config(record["config"], record["source"]))
+    assert lookup.provenance_problem("op", kept) == ""

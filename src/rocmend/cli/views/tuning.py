@@ -9,6 +9,7 @@ from rocmend.core.units import count_text
 from rocmend.report.document import Block, Cell, Code, Document, Section, Text, Tone, table
 
 if TYPE_CHECKING:
+    from rocmend.kernels.tuning.propose import Proposal, Proposals
     from rocmend.kernels.tuning.tune import Tuned, Tuning
 
 
@@ -36,11 +37,58 @@ def _op(one: Tuning) -> Section:
         blocks.append(table(["kernel", "class", "tried", "in use now", "faster by"], rows))
     else:
         blocks.append(Text("It has no search space and no realistic cases to tune with.", Tone.MUTED))
-    dropped = [f"{look}: {why}" for result in one.results for look, why in result.dropped.items()]
-    if dropped:
-        blocks.append(Text(f"{count_text(len(dropped), 'candidate')} dropped:"))
-        blocks.append(Code("\n".join(dropped[:12]) + (f"\nand {len(dropped) - 12} more" if len(dropped) > 12 else "")))
+    blocks += _dropped([result.dropped for result in one.results])
     return Section(one.op, tuple(blocks))
+
+
+def _dropped(each: Sequence[dict[str, str]]) -> list[Block]:
+    dropped = [f"{look}: {why}" for some in each for look, why in some.items()]
+    if not dropped:
+        return []
+    shown = "\n".join(dropped[:12]) + (f"\nand {len(dropped) - 12} more" if len(dropped) > 12 else "")
+    return [Text(f"{count_text(len(dropped), 'candidate')} dropped:"), Code(shown)]
+
+
+def proposals_document(found: Sequence[Proposals], records: str, file: str) -> Document:
+    """Lay out what the cost model proposes: a table an op, then the records as TOML unless they are in a file."""
+    proposed = sum(one.proposed for op in found for one in op.results)
+    first = found[0]
+    summary = (
+        f"{count_text(proposed, 'record')} proposed for {first.target}. The times are estimates of cost model "
+        f"{first.model} for a {first.product}: nothing was run."
+    )
+    blocks: list[Block] = [_proposals(one) for one in found]
+    if records and not file:
+        blocks.append(Section("Records", (Code(records.rstrip()),)))
+    open_ops = [one.op for one in found if not one.finished]
+    footer = f"Written to {file}." if file else ""
+    if open_ops:
+        footer += f" Not all candidates of {', '.join(open_ops)} were estimated: use a larger --budget."
+    tone = Tone.WARNING if open_ops else Tone.GOOD
+    return Document(f"Tuning records proposed for {first.target}", summary, tone, tuple(blocks), footer.strip())
+
+
+def _proposals(one: Proposals) -> Section:
+    if not one.results:
+        return Section(one.op, (Text("None of its kernels for this target has a search space.", Tone.MUTED),))
+    rows = [_proposal(result) for result in one.results]
+    head = ["kernel", "class", "estimated", "bound by", "in use, µs", "best, µs", "best"]
+    return Section(one.op, (table(head, rows), *_dropped([result.dropped for result in one.results])))
+
+
+def _proposal(one: Proposal) -> list[str | Cell]:
+    before = f"{one.before_us:.1f}" if one.before_us else "none"
+    changed = {name: value for name, value in one.after.items() if one.before.get(name) != value}
+    text = " ".join(f"{name}={value}" for name, value in changed.items())
+    return [
+        one.kernel,
+        one.shape_class,
+        f"{one.estimated}/{one.of}",
+        one.bound or "not known",
+        before,
+        f"{one.after_us:.1f}" if one.after_us else "none",
+        Cell(text or "as in use", Tone.GOOD if one.proposed else Tone.MUTED),
+    ]
 
 
 def _row(result: Tuned) -> list[str | Cell]:

@@ -30,7 +30,13 @@ def _compile(request: dict[str, Any]) -> Any:
     return compiled if request.get("whole") else measure(compiled)
 
 
-_TASKS: dict[str, Callable[[dict[str, Any]], Any]] = {"record": _record, "compile": _compile}
+def _estimate(request: dict[str, Any]) -> Any:
+    from rocmend.kernels.model.trial import estimate_configuration
+
+    return estimate_configuration(request)
+
+
+_TASKS: dict[str, Callable[[dict[str, Any]], Any]] = {"record": _record, "compile": _compile, "estimate": _estimate}
 
 
 def answer(line: bytes) -> bytes:

@@ -18,12 +18,13 @@ import triton
 
 from rocmend.kernels import choose, executor, registry
 from rocmend.kernels.executor import Recorder
+from rocmend.kernels.model.hardware import hardware
 from rocmend.kernels.op import Op, resolve
 from rocmend.kernels.problems import given
 from rocmend.kernels.suite.case import Case, Maker
 from rocmend.kernels.suite.child import say
 from rocmend.kernels.suite.run import run_case, seed_of
-from rocmend.kernels.target import Target
+from rocmend.kernels.target import Target, by_name
 from rocmend.kernels.timing import set_count, timed
 from rocmend.kernels.tuning.config import Config
 from rocmend.kernels.tuning.lookup import Asked, forced, observed
@@ -39,13 +40,21 @@ LARGEST_BYTES = 4e9
 def main(text: str) -> None:
     """Do what a request asks for."""
     request = json.loads(text)
+    if request["do"] == "plan" and request.get("target"):
+        gpu = hardware(request["target"], request.get("product"))
+        target = by_name(request["target"], compute_units=gpu.compute_units)
+        _plan(registry.get(request["op"]), target, gpu.product, request["fields"])
+        say("end")
+        return
     if request["device"].startswith("cuda") and not torch.cuda.is_available():
         say("infra", reason="torch finds no GPU: interpreter times are meaningless")
         return
     device = torch.device(request["device"])
     op = registry.get(request["op"])
     if request["do"] == "plan":
-        _plan(op, device, request["fields"])
+        target = executor.target_for(device)
+        name = torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
+        _plan(op, target, name, request["fields"])
     else:
         cases = {case.name: case for case in resolve(op.cases)()}
         for trial in request["trials"]:
@@ -56,10 +65,15 @@ def main(text: str) -> None:
     say("end")
 
 
-def _plan(op: Op, device: torch.device, words: list[str]) -> None:
-    """Tell which kernels and classes there are, with the cases that reach them, and what may be tried for each."""
-    target = executor.target_for(device)
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
+def _plan(op: Op, target: Target, name: str, words: list[str]) -> None:
+    """Tell which kernels and classes there are, with the cases that reach them, and what may be tried for each.
+
+    Args:
+        op: The op.
+        target: What it is tuned for.
+        name: The GPU's name.
+        words: Fields of the problems to tune for.
+    """
     versions = {"torch": torch.__version__, "triton": triton.__version__}
     say("device", target=target.name, name=name, versions=versions)
     wanted = given(op, words)

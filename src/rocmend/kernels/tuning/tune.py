@@ -14,19 +14,23 @@ from typing import Any
 import msgspec
 
 from rocmend.core.documents import read_json
-from rocmend.core.errors import DataError
+from rocmend.core.errors import DataError, RocmendError
 from rocmend.core.files import write_atomic
+from rocmend.kernels.model.hardware import hardware, hardware_name
+from rocmend.kernels.model.rank import Wanted, rank
 from rocmend.kernels.suite.supervise import NoDeviceError, events, run_child, stalled
 from rocmend.kernels.target import by_name
 from rocmend.kernels.tuning import user
 from rocmend.kernels.tuning.config import Value
+from rocmend.kernels.tuning.propose import MODULE, plan, spread, toolchain_for
 from rocmend.kernels.tuning.record import triton_version
 from rocmend.kernels.tuning.space import look, option_candidates, space_for
 
-MODULE = "rocmend.kernels.tuning.child"
 BATCH = 6
 LEAST_GAIN = 0.02
 """A configuration that is not faster by this much, and by more than its spread, is not worth a record."""
+MODEL_PART = 0.25
+"""Of the time for a kernel that estimating its candidates may take."""
 _START_S = 90.0
 _MAX_TRIALS_BYTES = 64 << 20
 
@@ -143,16 +147,18 @@ class Tuner:
         trial_s: Seconds for one configuration, compiling it included.
         fresh: Repeat earlier trials.
         tell: Told what is going on.
+        model: On an AMD GPU, try first what the cost model finds promising.
     """
 
     def __init__(  # noqa: PLR0913  each is an option of the command
-        self, op: str, device: str, *, budget_s: float, trial_s: float, fresh: bool, tell: Told
+        self, op: str, device: str, *, budget_s: float, trial_s: float, fresh: bool, tell: Told, model: bool = True
     ) -> None:
         self.op, self.device, self.trial_s, self.tell = op, device, trial_s, tell
         self.deadline = time.monotonic() + budget_s
         self.trials = _Trials(fresh=fresh)
         self.about: dict[str, Any] = {}
         self.finished = True
+        self.model = model
 
     def run(self, fields: Sequence[str]) -> Tuning:
         """Tune.
@@ -160,45 +166,35 @@ class Tuner:
         Raises:
             NoDeviceError: There is no GPU, or it cannot be planned for.
         """
-        plan = list(self._plan(fields))
-        results = [self._group(one) for one in plan if one["event"] == "group"]
+        planned = plan(self.op, fields, self.device)
+        self.about = next(event for event in planned if event["event"] == "device")
+        groups = [one for one in planned if one["event"] == "group"]
+        results = []
+        for number, group in enumerate(groups):
+            now = time.monotonic()
+            share = (self.deadline - now) / (len(groups) - number)
+            results.append(self._group(group, now + share))
         if time.monotonic() < self.deadline:
-            results += [self._choice(one) for one in plan if one["event"] == "class"]
+            results += [self._choice(one) for one in planned if one["event"] == "class"]
         else:
             self.finished = False
         return Tuning(
             self.op, self.about["name"], self.about["target"], tuple(results), self.finished, str(user.path())
         )
 
-    def _plan(self, fields: Sequence[str]) -> list[dict[str, Any]]:
-        request = {"do": "plan", "op": self.op, "device": self.device, "fields": list(fields)}
-        done = run_child(MODULE, request, 600.0, self.device)
-        found = list(events(done.stdout))
-        for event in found:
-            if event["event"] == "infra":
-                raise NoDeviceError("kernels tune", f"tuning failed: {event['reason']}.")
-            if event["event"] == "device":
-                self.about = event
-        if not found or found[-1]["event"] != "end" or not self.about:
-            raise NoDeviceError(
-                "kernels tune",
-                f"tuning failed: {done.stderr.strip()[-400:] or done.ending.value}",
-                next_step="Tuning needs torch, Triton and a GPU in this Python environment.",
-            )
-        return found
-
-    def _group(self, plan: dict[str, Any]) -> Tuned:
-        """Try the parameters of a kernel, then the compiler's settings with the best of them."""
-        first: dict[str, Value] = plan["candidates"][0]
+    def _group(self, group: dict[str, Any], until: float) -> Tuned:
+        """Try the parameters of a kernel, then the compiler's settings with the best of them, up to a time."""
+        first: dict[str, Value] = group["candidates"][0]
         found = _Found()
-        self._round(plan, plan["candidates"], found)
-        found.refused.update(plan.get("dropped", {}))
+        now = time.monotonic()
+        self._round(group, group["candidates"], found, now + (until - now) * 2 / 3)
+        found.refused.update(group.get("dropped", {}))
         target = by_name(self.about["target"])
-        space = space_for(self.op, plan["kernel"], plan["shape_class"], target)
+        space = space_for(self.op, group["kernel"], group["shape_class"], target)
         best = found.best()
         if space is not None and best is not None:
             more = option_candidates(space, best[0], target, triton_version())
-            self._round(plan, more.configs[1:], found)
+            self._round(group, more.configs[1:], found, until)
             found.refused.update(more.dropped)
             best = found.best()
         current = found.result_of(first)
@@ -208,31 +204,54 @@ class Tuner:
             kept = best[0] != first and gain > 1 + max(LEAST_GAIN, best[1].spread)
             if kept:
                 after, times = best[0], best[1].times_us
-                self._keep(plan, after, best[1], current, gain)
+                self._keep(group, after, best[1], current, gain)
         dropped = {look(config): f"{one.verdict}: {one.reason}" for config, one in found.tried if one.verdict != "pass"}
         return Tuned(
-            plan["kernel"],
-            plan["shape_class"],
+            group["kernel"],
+            group["shape_class"],
             len(found.tried),
             found.wanted,
             dropped | found.refused,
-            look(plan["current"]),
+            look(group["current"]),
             look(after),
             gain if kept else 1.0,
             times,
             kept,
         )
 
-    def _round(self, plan: dict[str, Any], configs: Sequence[dict[str, Value]], found: _Found) -> None:
-        common = {"kernel": plan["kernel"], "timed": plan["timed"], "gates": plan["gates"]}
+    def _round(self, group: dict[str, Any], configs: Sequence[dict[str, Value]], found: _Found, until: float) -> None:
+        common = {"kernel": group["kernel"], "timed": group["timed"], "gates": group["gates"]}
+        configs = self._promising(group, configs, until)
         wanted = [{**common, "config": config} for config in configs]
-        results = self._try(wanted, f"{self.op} {plan['kernel']} {plan['shape_class']}")
+        results = self._try(wanted, f"{self.op} {group['kernel']} {group['shape_class']}", until)
         found.wanted += len(wanted)
         found.tried += [(configs[at], one) for at, one in results.items()]
 
+    def _promising(
+        self, group: dict[str, Any], configs: Sequence[dict[str, Value]], until: float
+    ) -> Sequence[dict[str, Value]]:
+        """Return candidates with those first that the model finds promising, the one in use before them."""
+        target, now = self.about["target"], time.monotonic()
+        common = {"kernel": group["kernel"], "timed": group["timed"], "gates": group["gates"]}
+        if all(self._key({**common, "config": config}) in self.trials.known for config in configs):
+            return configs
+        if not self.model or not target.startswith("gfx") or now >= until:
+            return configs
+        try:
+            product = hardware(target, hardware_name(target, self.about["name"])).product
+            wanted = Wanted(self.op, group["kernel"], group["shape_class"], tuple(group["timed"][:1]), target, product)
+            limit = now + (until - now) * MODEL_PART
+            found = rank(wanted, spread(configs), toolchain_for(target), until=limit, tell=self.tell)
+        except RocmendError as error:
+            self.tell(f"{self.op}: not ordered by the cost model ({error.message})")
+            return configs
+        first = [one for one in configs if one == group["candidates"][0]]
+        ordered = [one.config for one in found if one.config not in first]
+        return [*first, *ordered, *(one for one in configs if one not in first and one not in ordered)]
+
     def _keep(
         self,
-        plan: dict[str, Any],
+        group: dict[str, Any],
         config: dict[str, Value],
         best: TrialResult,
         current: TrialResult | None,
@@ -240,8 +259,8 @@ class Tuner:
     ) -> None:
         user.keep_record(
             self.op,
-            plan["kernel"],
-            plan["shape_class"],
+            group["kernel"],
+            group["shape_class"],
             self.about["target"],
             config,
             device=self.about["name"],
@@ -251,11 +270,11 @@ class Tuner:
             gain=gain,
         )
 
-    def _choice(self, plan: dict[str, Any]) -> Tuned:
-        common = {"timed": plan["timed"], "gates": plan["gates"]}
-        names: list[str] = plan["implementations"]
+    def _choice(self, group: dict[str, Any]) -> Tuned:
+        common = {"timed": group["timed"], "gates": group["gates"]}
+        names: list[str] = group["implementations"]
         wanted = [{**common, "implementation": name, "records": _stamp(self.op)} for name in names]
-        results = self._try(wanted, f"{self.op} implementations {plan['shape_class']}")
+        results = self._try(wanted, f"{self.op} implementations {group['shape_class']}")
         passed = {names[at]: one for at, one in results.items() if one.verdict == "pass"}
         dropped = {names[at]: f"{r.verdict}: {r.reason}" for at, r in results.items() if r.verdict != "pass"}
         best = min(passed, key=lambda name: _score(passed[name]), default="")
@@ -264,7 +283,7 @@ class Tuner:
         if best and whole:
             user.keep_choice(
                 self.op,
-                plan["shape_class"],
+                group["shape_class"],
                 self.about["target"],
                 best,
                 device=self.about["name"],
@@ -273,13 +292,14 @@ class Tuner:
         gain = _gain(passed.get(first), passed[best]) if best else 1.0
         times = passed[best].times_us if best else {}
         kept = bool(best) and whole
-        return Tuned("", plan["shape_class"], len(results), len(wanted), dropped, first, best, gain, times, kept)
+        return Tuned("", group["shape_class"], len(results), len(wanted), dropped, first, best, gain, times, kept)
 
-    def _try(self, wanted: list[dict[str, Any]], label: str) -> dict[int, TrialResult]:
+    def _try(self, wanted: list[dict[str, Any]], label: str, until: float | None = None) -> dict[int, TrialResult]:
         """Try what was not tried before, a batch a child, and return the results by number."""
+        until = self.deadline if until is None else until
         keys = [self._key(one) for one in wanted]
         waiting = [at for at, key in enumerate(keys) if key not in self.trials.known]
-        while waiting and time.monotonic() < self.deadline:
+        while waiting and time.monotonic() < until:
             self.tell(f"{label}: {len(wanted) - len(waiting)} of {len(wanted)} tried")
             batch = waiting[:BATCH]
             request = {
@@ -291,6 +311,7 @@ class Tuner:
             }
             done = run_child(MODULE, request, _START_S + self.trial_s * len(batch), self.device)
             self.deadline += done.stalled_s
+            until += done.stalled_s
             open_trial, seen = None, False
             for event in events(done.stdout):
                 seen = True

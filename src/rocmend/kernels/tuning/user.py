@@ -101,13 +101,14 @@ def user_records(op: str) -> tuple[Record, ...]:
     """Return the records of this machine for an op, that were measured with the Triton in use."""
     now = release(triton_version())
     return tuple(
-        Record(row["kernel"], row["class"], row["target"], "", Config(row["config"], _source(row)))
+        Record(row["kernel"], row["class"], row["target"], "", Config(row["config"], source(row)))
         for row in _content()["records"]
         if row["op"] == op and release(row["triton"]) == now
     )
 
 
-def _source(row: Mapping[str, Any]) -> str:
+def source(row: Mapping[str, Any]) -> str:
+    """Return what a record says of its origin."""
     versions = f"Triton {row['triton']}" + (f", torch {row['torch']}" if row.get("torch") else "")
     return f"run: {row.get('device', 'this machine')}, {row.get('date', '')}, {versions}"
 
