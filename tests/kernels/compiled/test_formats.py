@@ -21,7 +21,8 @@ from rocmend.kernels.compiled.spec import Spec
 from rocmend.kernels.compiled.toolchain import Toolchain
 from rocmend.kernels.ops.quantized_matmul import Problem
 from rocmend.kernels.ops.quantized_matmul.host import NAME, _class_of, kernel_of
-from rocmend.kernels.tuning.lookup import find, triton_version
+from rocmend.kernels.tuning.lookup import find
+from rocmend.kernels.tuning.record import triton_version
 
 pytestmark = [pytest.mark.cpu, pytest.mark.slow]
 

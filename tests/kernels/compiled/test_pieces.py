@@ -280,8 +280,8 @@ def test_a_subset_takes_the_first_of_those_that_are_alike(subset: str, kept: str
 
 
 def _quantized(record: str, bits: int, group_size: int) -> Spec:
-    constants = {"MODE": "affine", "BITS": bits, "GROUP": group_size}
-    spec = sample("tiles_kernel", "gfx1100", {"x": "*bf16"}, "3.9.0", **constants)
+    signature = {"x": "*bf16"}
+    spec = sample("tiles_kernel", "gfx1100", signature, "3.9.0", MODE="affine", BITS=bits, GROUP=group_size)
     case = f"{record}-b{bits}g{group_size}"
     return msgspec.structs.replace(spec, op="quantized_matmul", case=case, record=record)
 
