@@ -59,7 +59,7 @@ def test_large_launches_get_no_room() -> None:
     assert not semaphores.fits(1, semaphores.MAX_BYTES + 1)
 
 
-def test_each_stream_has_its_own_room_and_each_captured_launch_its_own_counters(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_stream_has_its_own_room_and_a_captured_launch_counters(monkeypatch: pytest.MonkeyPatch) -> None:
     device: Any = SimpleNamespace(type="cuda", index=0)
     room: Any = semaphores.workspace
     stream, capturing = [7], [False]
