@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     "check",
     examples=(
         ("rocmend check", "this machine; the report goes to rocmend-report.html"),
-        ("rocmend check --machine strix-halo -o strix-halo.html", "a captured machine"),
+        ("rocmend check --machine strix-halo -o strix-halo.html", "an example machine"),
         ("rocmend check --target gfx1151", "no AMD GPU here: answer for one"),
         ("rocmend check ~/src/my-cuda-project --target gfx1151", "and plan and prove the port of a project"),
         ("rocmend check --wheel torch.whl --wheel bitsandbytes.whl", "and say whether these wheels run on it"),
