@@ -83,15 +83,15 @@ class cached:  # noqa: N801  a decorator
         """Compute."""
         key: Any = (
             options,
-            *[None if one is None else (one.dtype, one.device, one.shape, one.stride()) for one in tensors],
+            *[None if t is None else (t.dtype, t.device, t.shape, t.stride()) for t in tensors],
         )
         arguments: Arguments = tensors
         if numbers:
             key = (*key, *map(_specialization, numbers))
             arguments = (*tensors, *numbers)
         if torch.is_grad_enabled():
-            for one in tensors:
-                if one is not None and one.requires_grad:
+            for tensor in tensors:
+                if tensor is not None and tensor.requires_grad:
                     return self.plan(arguments, options)(*arguments)
         call = self.calls.get(key)
         return _first(self, key, arguments, options) if call is None else call(arguments)

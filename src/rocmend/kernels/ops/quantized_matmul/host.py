@@ -12,6 +12,7 @@ from rocmend.kernels.common.formats import Format, as_int32
 from rocmend.kernels.launch import launch
 from rocmend.kernels.ops.quantized_matmul import (
     FEW,
+    FEWEST,
     Problem,
     few,
     few_class,
@@ -128,7 +129,7 @@ def kernel_of(problem: Problem, target: Target, *, aligned: bool = True) -> str:
         # Triton (3.6) stops compiling the other one with an assertion where matrix instructions are WMMA.
         return "kept" if target.vendor == "nvidia" or target.wave_size == WAVE64 else "groups"
     # Without matrix instructions a product padded to 16 rows wastes the arithmetic that there is.
-    return "rows" if problem.rows <= 4 and (not matrix or 32 % problem.bits != 0) else "tiles"
+    return "rows" if problem.rows <= FEWEST and (not matrix or 32 % problem.bits != 0) else "tiles"
 
 
 def _by_lanes(problem: Problem, target: Target, *, matrix: bool, aligned: bool) -> str | None:
