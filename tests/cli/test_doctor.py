@@ -236,3 +236,16 @@ def test_an_explained_check_can_be_run(installed: Run, machine: str, entry: str,
         if "--native" in line
     ]
     assert check.endswith(f"--target {target}")
+
+
+def test_a_gpu_that_could_not_be_seen_is_undecided(installed: Run) -> None:
+    told = installed("doctor", "--machine", "wsl2").out
+    assert "Nothing needs to be done" not in told
+    assert "Undecided: the GPU\nNo GPU could be seen" in told
+    assert "rocminfo shows whether" in " ".join(told.split())
+
+
+def test_a_note_is_about_the_gpu_that_is_here(installed: Run) -> None:
+    assert "gfx1100" not in installed("doctor", "--machine", "strix-halo-healthy").out
+    memory = " ".join(installed("doctor", "--machine", "rx-7900-xtx-ryzen").out.split())
+    assert "AMD Radeon RX 7900 XTX: 24 GiB usable" in memory

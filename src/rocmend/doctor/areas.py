@@ -197,7 +197,8 @@ def _memory(machine: Machine, gpus: Sequence[GpuSummary]) -> _Told:
     if not known:
         return AreaState.UNKNOWN, _system_memory(machine, total, wanted) if total else "Not known"
     texts = [
-        f"{size_text(gpu.memory_ceiling_bytes or 0)} usable by the GPU"
+        (f"{gpu.name or gpu.gfx_target or 'GPU'}: " if len(known) > 1 else "")
+        + f"{size_text(gpu.memory_ceiling_bytes or 0)} usable by the GPU"
         + (f", of {size_text(total)}" if gpu.is_apu and total else "")
         for gpu in known
     ]
