@@ -23,8 +23,8 @@ from rocmend.kernels.without import switched_off
 
 DEVICE = torch.device("cuda")
 CACHE_BYTES = 160_000_000
-PRODUCTS = ("lanes", "walkers_rows", "warpgroups")
-EXPERTS = ("digits", "walkers", "experts", "tiles")
+PRODUCTS = ("lanes", "skinny_gemm_persistent", "gemm_w4a16_wgmma")
+EXPERTS = ("moe_gemv", "moe_gemv_persistent", "grouped_gemm", "tiles")
 Calls = list[Callable[[], Any]]
 
 

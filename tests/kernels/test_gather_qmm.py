@@ -13,7 +13,7 @@ pytest.importorskip("triton")
 
 from rocmend.core.errors import UsageError
 from rocmend.kernels import choose, dequantize, executor, gather_mm, gather_qmm, gather_qmm_swiglu, quantize
-from rocmend.kernels.common import gluon
+from rocmend.kernels.backends.hopper import gluon
 from rocmend.kernels.target import by_name
 from rocmend.kernels.tuning import Config
 from rocmend.kernels.tuning.lookup import forced

@@ -13,7 +13,7 @@ pytest.importorskip("triton")
 
 from rocmend.core.errors import UsageError
 from rocmend.kernels import choose, executor
-from rocmend.kernels.common import gluon
+from rocmend.kernels.backends.hopper import gluon
 from rocmend.kernels.executor import Recorder
 from rocmend.kernels.ops.quantized_matmul import OP, Problem, few
 from rocmend.kernels.ops.quantized_matmul.function import quantized_matmul
@@ -138,18 +138,18 @@ def _problem(**change: Any) -> Problem:
     [
         ({"rows": 2}, "gfx1151", "groups"),
         ({"rows": 16}, "gfx942", "kept"),
-        ({"rows": 8}, "sm90", "walkers_rows"),
+        ({"rows": 8}, "sm90", "skinny_gemm_persistent"),
         ({"rows": 8, "columns": 1024}, "sm90", "lanes"),
-        ({"columns": 28672, "depth": 8192}, "sm90", "walkers_rows"),
+        ({"columns": 28672, "depth": 8192}, "sm90", "skinny_gemm_persistent"),
         ({"columns": 14336, "bits": 8}, "sm90", "lanes"),
         ({"columns": 14336, "group_size": 32}, "sm90", "gemv"),
         ({"columns": 14336, "group_size": 32, "dtype": "float16"}, "sm90", "gemv"),
         ({"columns": 14336, "group_size": 32, "rows": 2}, "sm90", "lanes"),
         ({"columns": 4096, "group_size": 32}, "sm90", "lanes"),
         ({"rows": 9}, "sm90", "lanes"),
-        ({"rows": 9, "columns": 14336}, "sm90", "warpgroups"),
-        ({"rows": 2048, "dtype": "float16"}, "sm90", "warpgroups"),
-        ({"rows": 17, "bits": 8}, "sm90", "warpgroups"),
+        ({"rows": 9, "columns": 14336}, "sm90", "gemm_w4a16_wgmma"),
+        ({"rows": 2048, "dtype": "float16"}, "sm90", "gemm_w4a16_wgmma"),
+        ({"rows": 17, "bits": 8}, "sm90", "gemm_w4a16_wgmma"),
         ({"rows": 17, "bits": 8, "group_size": 128}, "sm90", "tiles"),
         ({"bits": 3, "rows": 16}, "sm90", "lanes"),
         ({"rows": 17}, "gfx942", "tiles"),

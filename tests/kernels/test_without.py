@@ -20,12 +20,12 @@ def test_one_is_switched_off_for_a_time_and_choices_follow(monkeypatch: pytest.M
     assert kernel_of(problem, SM90) == "lanes"
     with switched_off("quantized_matmul.lanes"):
         assert kernel_of(problem, SM90) == "gemv"
-        assert nvidia_only("gather_qmm.digits", SM90)
+        assert nvidia_only("gather_qmm.moe_gemv", SM90)
     assert kernel_of(problem, SM90) == "lanes"
 
 
 def test_all_that_only_nvidia_runs_is_one_name() -> None:
     with switched_off("nvidia"):
-        assert not nvidia_only("gather_qmm.digits", SM90)
-    assert nvidia_only("gather_qmm.digits", SM90)
-    assert not nvidia_only("gather_qmm.digits", by_name("gfx1151"))
+        assert not nvidia_only("gather_qmm.moe_gemv", SM90)
+    assert nvidia_only("gather_qmm.moe_gemv", SM90)
+    assert not nvidia_only("gather_qmm.moe_gemv", by_name("gfx1151"))

@@ -26,6 +26,9 @@ def digest(op: str) -> str:
         if path in found:
             continue
         found.add(path)
+        if path.parent == ROOT / "ops":  # its kernels in back ends, and what they share
+            folders = list((ROOT / "backends").glob(f"*/{path.name}"))
+            waiting += [*folders, *(file for folder in folders for file in folder.parent.glob("*.py"))]
         waiting += [other for file in _files(path) for other in _reached(file)]
     together = hashlib.sha256()
     for file in sorted(file for path in found for file in _files(path)):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from packaging.specifiers import SpecifierSet
 
 from rocmend.core.errors import UnitError
-from rocmend.kernels import caches
+from rocmend.kernels import backends, caches
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning.config import Config
 from rocmend.kernels.tuning.record import Record, triton_version
@@ -38,16 +38,16 @@ _observed: list[Asked] | None = None
 
 @functools.cache
 def records(op: str) -> tuple[Record, ...]:
-    """Return an op's own tuning records, from ``tuning.toml`` in its folder; empty where it has none.
+    """Return an op's own tuning records: of ``tuning.toml`` in its folder, and of its kernels in back ends.
 
     Raises:
         UnitError: The file is wrong, or two records say different things of the same case.
     """
     path = resources.files("rocmend.kernels.ops").joinpath(op, "tuning.toml")
-    if not path.is_file():
-        return ()
+    files = [path] if path.is_file() else []
+    files += backends.record_files(op)
     found = []
-    for row in tomllib.loads(path.read_text(encoding="utf-8")).get("record", []):
+    for row in [row for file in files for row in tomllib.loads(file.read_text(encoding="utf-8")).get("record", [])]:
         try:
             config = Config(row["config"], row.get("source", "default"))
             found.append(

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from rocmend.kernels import allocate, executor
+from rocmend.kernels import allocate, backends, executor
 from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.common.routing import direct_is_better, route, tiles_at_most
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.launch import LaunchPlan, launch
-from rocmend.kernels.ops.gather_qmm import digits, experts, shape_class, walkers
+from rocmend.kernels.ops.gather_qmm import shape_class
 from rocmend.kernels.ops.gather_qmm.arguments import Arguments, Weights
 from rocmend.kernels.ops.gather_qmm.kernels.grouped import grouped_kernel
 from rocmend.kernels.ops.gather_qmm.kernels.pairs import pairs_kernel
@@ -23,6 +23,8 @@ from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import Config, config_for
 from rocmend.kernels.without import nvidia_only
 
+Launches = Callable[[Sequence[torch.Tensor | None]], None]
+"""Of x, weights, second weights, the output and indices."""
 _NO_WEIGHTS = (None, None, None)
 SINGLE_PAIRS = 16
 """Rows up to which a launch is bound by latency."""
@@ -58,21 +60,17 @@ def _constants(a: Arguments) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _few(a: Arguments, types: Sequence[torch.dtype | None] = ()) -> walkers.Launches:
+def _few(a: Arguments, types: Sequence[torch.dtype | None] = ()) -> Launches:
     """Plan the launch for few rows, of x, weights, second weights, the output and indices."""
     target = executor.target_for(a.x.device)
-    problem = problem_of(a)
-    if digits.suits(problem, target):
-        config = config_for("gather_qmm", "digits", digits.class_of(problem, target), target)
-        if digits.pays(problem, config):
-            return digits.plan(a, config, types, lambda: _any_address(a, target, types))
-    if walkers.suits(problem, target):
-        config = config_for("gather_qmm", "walkers", walkers.class_of(problem), target)
-        return walkers.plan(a, config, target, types, lambda: _any_address(a, target, types))
+    taken = backends.taken("gather_qmm", problem_of(a), target, kind="few", has_lhs=a.pairs.lhs is not None)
+    if taken is not None:
+        planned: Launches = taken.plan(a, types, lambda: _any_address(a, target, types))
+        return planned
     return _any_address(a, target, types)
 
 
-def _any_address(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) -> walkers.Launches:
+def _any_address(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) -> Launches:
     """Plan the launch for few rows whose tensors may lie where they like."""
     rows = a.pairs.count * a.x.shape[-2]
     if a.x.shape[-2] == 1 and gemv.suits(a.form.mode, a.form.bits, 1, a.x.shape[-1]):
@@ -86,7 +84,7 @@ def _any_address(a: Arguments, target: Target, types: Sequence[torch.dtype | Non
     return LaunchPlan(pairs_kernel, grid, constants, config, numbers, types)
 
 
-def _gemv(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) -> walkers.Launches:
+def _gemv(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) -> Launches:
     """Plan the launch for rows by themselves with affine codes that do not straddle words."""
     k = a.x.shape[-1]
     experts = gemv.Experts(a.pairs.lhs is not None, a.pairs.divisor, (types[8], types[9]) if types else (None, None))
@@ -128,7 +126,7 @@ def plan_call(
     types = (None, words, None, None, None if a.up is None else words, None, None, None, *signed)
     kind, target = shape_class(problem_of(a)), executor.target_for(a.x.device)
     if kind == "few":
-        launched: walkers.Launches = _few(a, types)
+        launched: Launches = _few(a, types)
     elif _has_tiles(a, target):
         launched = _many(a, kind, target, types)
     else:
@@ -168,15 +166,12 @@ def _has_tiles(a: Arguments, target: Target) -> bool:
     return a.form.mode == "affine" and a.form.bits in {4, 8}
 
 
-def _many(
-    a: Arguments, kind: str, target: Target, types: Sequence[torch.dtype | None] = (None,) * 10
-) -> walkers.Launches:
+def _many(a: Arguments, kind: str, target: Target, types: Sequence[torch.dtype | None] = (None,) * 10) -> Launches:
     """Plan the two launches for many rows, of the tensors that ``_few`` takes."""
-    problem = problem_of(a)
-    if a.pairs.lhs is None and experts.suits(problem, target):
-        config = config_for("gather_qmm", "experts", experts.class_of(problem, kind), target)
-        if experts.fits(problem, config, target):
-            return experts.plan(a, problem, config, target, types, lambda: _tiles(a, kind, target, types))
+    taken = backends.taken("gather_qmm", problem_of(a), target, kind=kind, has_lhs=a.pairs.lhs is not None)
+    if taken is not None:
+        planned: Launches = taken.plan(a, types, lambda: _tiles(a, kind, target, types))
+        return planned
     return _tiles(a, kind, target, types)
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from rocmend.kernels import allocate, executor
-from rocmend.kernels.common import gluon, semaphores
+from rocmend.kernels import allocate, backends, executor
+from rocmend.kernels.common import semaphores
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.launch import LaunchPlan
 from rocmend.kernels.ops.attention_decode.host import (
@@ -22,7 +22,7 @@ from rocmend.kernels.ops.attention_decode.host import (
     power_of_two,
     uses_matrix,
 )
-from rocmend.kernels.ops.quantized_attention import Problem, shape_class, streams
+from rocmend.kernels.ops.quantized_attention import Problem, shape_class
 from rocmend.kernels.ops.quantized_attention.asked import Asked, Computes, Mask, Quantized
 from rocmend.kernels.ops.quantized_attention.kernels.blocks import quantized_kernel
 from rocmend.kernels.ops.quantized_attention.kernels.grouped import grouped_kernel
@@ -83,7 +83,8 @@ def run(
     asked = Asked(q, k, v, scale, mask, lengths, problem, executor.target_for(q.device), output)
     # The only query sees all keys.
     masked = mask is not None and not (isinstance(mask, str) and queries == 1)
-    computes = _streaming(asked) if streams.suits(asked, masked=masked) else _in_blocks(asked)
+    taken = backends.taken("quantized_attention", problem, asked.target, asked=asked, masked=masked)
+    computes = _in_blocks(asked) if taken is None else _of_back_end(asked, taken)
 
     def call(
         q: torch.Tensor,
@@ -100,18 +101,17 @@ def run(
     return call
 
 
-def _streaming(asked: Asked) -> Computes:
-    """Plan the kernel whose wavefronts walk over keys; the others where tensors lie at odd addresses."""
+def _of_back_end(asked: Asked, taken: backends.Taken) -> Computes:
+    """Plan a kernel of a back end; the portable ones where tensors lie at odd addresses."""
     # What computes calls outlives this one, and must not keep its tensors.
     _, _, _, scale, _, _, problem, target, output = asked
-    splits = streams.splits_of(problem, target)
-    split = streams.plan(asked, splits, early_merge=early_merge("quantized_attention", target))
+    splits, split = taken.plan(asked, early_merge=early_merge("quantized_attention", target))
     merged = _merging(asked, splits)
     workspace = _workspace(asked, splits)
     others: list[Computes] = []
 
     def computes(q: torch.Tensor, k: Quantized, v: Quantized, mask: Mask, lengths: torch.Tensor | None) -> torch.Tensor:
-        if not gluon.aligned(q, *k, *v):
+        if not backends.aligned(q, *k, *v):
             if not others:
                 others.append(_in_blocks(Asked(q, k, v, scale, mask, lengths, problem, target, output)))
             return others[0](q, k, v, mask, lengths)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from rocmend.kernels import backends
 from rocmend.kernels.common.floats import BYTES, bytes_of, unfit
 from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
 from rocmend.kernels.registry import register
@@ -70,21 +71,11 @@ def many_rows(problem: Problem, target: Target) -> bool:
     """Return whether the weights are worth dequantizing once: that is little work against the product."""
     if problem.dtype == "float32":
         return problem.rows >= 32
-    unpacked = _by_warpgroups(problem, target)
-    if unpacked is not None:
-        return not unpacked
+    taken = backends.taken(NAME, problem, target)
+    if taken is not None and taken.beats_vendor is not None:
+        return not taken.beats_vendor()
     slow = target.vendor == "nvidia" and (problem.mode != "affine" or 32 % problem.bits != 0)
     return problem.rows >= (SLOW_CROSSOVER if slow else CROSSOVER)
-
-
-def _by_warpgroups(problem: Problem, target: Target) -> bool | None:
-    """Return whether unpacking weights for wgmma takes less time than dequantizing; None where that is not for it."""
-    if target.vendor != "nvidia":
-        return None
-    # It asks for Triton's version: where only rules are read, none need be there for other targets.
-    from rocmend.kernels.ops.quantized_matmul import warpgroups
-
-    return warpgroups.pays(problem, target) if warpgroups.suits(problem, target) else None
 
 
 CROSSOVER = 160

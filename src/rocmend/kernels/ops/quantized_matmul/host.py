@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import torch
 
-from rocmend.kernels import allocate, executor
+from rocmend.kernels import allocate, backends, executor
 from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.common.formats import Format, as_int32
 from rocmend.kernels.launch import launch
@@ -19,8 +20,6 @@ from rocmend.kernels.ops.quantized_matmul import (
     gemv,
     reference,
     tuning_class,
-    walkers_rows,
-    warpgroups,
 )
 from rocmend.kernels.ops.quantized_matmul.kernels.groups import groups_kernel
 from rocmend.kernels.ops.quantized_matmul.kernels.kept import kept_kernel
@@ -66,10 +65,9 @@ def run(
         return lambda *_: output()
     if problem.depth == 0:
         return lambda *_: output().zero_()
-    kernel = kernel_of(problem, target)
-    config = config_for(NAME, kernel, _class_of(problem, kernel), target)
-    if kernel in _PLANS and ops.unchanged(x, w, scales, biases):
-        planned = _PLANS[kernel](ops, config, target)
+    plan, launches = _chosen(problem, target)
+    if plan is not None and ops.unchanged(x, w, scales, biases):
+        planned = plan(ops)
 
         def at_once(
             x: torch.Tensor,
@@ -84,7 +82,6 @@ def run(
             return out
 
         return at_once
-    launches = _LAUNCHES[kernel]
 
     def call(
         x: torch.Tensor,
@@ -95,18 +92,49 @@ def run(
         problem: Problem,
     ) -> torch.Tensor:
         out = output()
-        launches(Operands(x, as_int32(w), scales, biases, problem), out, config, target)
+        launches(Operands(x, as_int32(w), scales, biases, problem), out)
         return out
 
     return call
 
 
+Plan = Callable[[Operands], few.Launches]
+
+
+def _chosen(problem: Problem, target: Target) -> tuple[Plan | None, Callable[[Operands, torch.Tensor], None]]:
+    """Return what plans launches of ``x, w, scales, biases, out``, if the kernel can be planned, and what launches."""
+    taken = backends.taken(NAME, problem, target)
+    if taken is None:
+        kernel = kernel_of(problem, target)
+        config = config_for(NAME, kernel, _class_of(problem, kernel), target)
+        plan = functools.partial(_PLANS[kernel], config=config, target=target) if kernel in _PLANS else None
+        return plan, functools.partial(_LAUNCHES[kernel], config=config, target=target)
+
+    def of_back_end(ops: Operands) -> few.Launches:
+        planned: few.Launches = taken.plan(ops, lambda: any_address(ops, target))
+        return planned
+
+    return of_back_end, lambda ops, out: of_back_end(ops)(ops.x, ops.w, ops.scales, ops.biases, out)
+
+
+def any_address(ops: Operands, target: Target) -> few.Launches:
+    """Plan the op's own kernel where a back end's takes a problem, for tensors that stand at any address."""
+    problem = ops.problem
+    kernel = kernel_of(problem, target, aligned=False)
+    record = config_for(NAME, kernel, _class_of(problem, kernel), target)
+    if kernel in _PLANS:
+        return _PLANS[kernel](ops, record, target)
+
+    def launches(
+        x: torch.Tensor, w: torch.Tensor, scales: torch.Tensor, biases: torch.Tensor | None, out: torch.Tensor
+    ) -> None:
+        _LAUNCHES[kernel](Operands(x, w, scales, biases, problem), out, record, target)
+
+    return launches
+
+
 def _class_of(problem: Problem, kernel: str) -> str:
     """Return the class of a kernel's tuning records."""
-    if kernel == "walkers_rows":
-        return walkers_rows.depth_class(problem)
-    if kernel == "warpgroups":
-        return warpgroups.record_class(problem)
     if kernel == "gemv":
         return gemv.record_class(problem.dtype, problem.bits)
     return few_class(problem) if kernel == "lanes" else tuning_class(problem)
@@ -114,11 +142,17 @@ def _class_of(problem: Problem, kernel: str) -> str:
 
 def kernel_of(problem: Problem, target: Target, *, aligned: bool = True) -> str:
     """Return which kernel computes a problem on a target; ``aligned``: of tensors at multiples of 16 bytes."""
-    if not problem.transpose:
-        return "columns"
+    taken = backends.taken(NAME, problem, target) if aligned else None
+    if taken is not None:
+        return taken.kernel
+    return _own_kernel(problem, target) if problem.transpose else "columns"
+
+
+def _own_kernel(problem: Problem, target: Target) -> str:
+    """Return which of the op's own kernels computes a product with transposed weights."""
     interpreted = target.vendor == "cpu"
     matrix = problem.dtype != "float32" and (bool(target.matrix_dtypes) or interpreted)
-    by_lanes = _by_lanes(problem, target, matrix=matrix, aligned=aligned)
+    by_lanes = _by_lanes(problem, target, matrix=matrix)
     if by_lanes:
         return by_lanes
     if gemv.suits(problem.mode, problem.bits, problem.rows, problem.depth):
@@ -132,12 +166,8 @@ def kernel_of(problem: Problem, target: Target, *, aligned: bool = True) -> str:
     return "rows" if problem.rows <= FEWEST and (not matrix or 32 % problem.bits != 0) else "tiles"
 
 
-def _by_lanes(problem: Problem, target: Target, *, matrix: bool, aligned: bool) -> str | None:
+def _by_lanes(problem: Problem, target: Target, *, matrix: bool) -> str | None:
     """Return which kernel takes a problem where lanes hold matrices as it means them to; None for none."""
-    if aligned and warpgroups.suits(problem, target):
-        return "warpgroups"
-    if walkers_rows.suits(problem, target):
-        return "walkers_rows"
     form = (problem.rows, problem.mode, problem.bits, problem.group_size)
     many = problem.columns * problem.depth >= MANY
     # With groups of 32 lanes would spend more on scales than on codes.
@@ -226,39 +256,6 @@ def _launch_lanes(ops: Operands, out: torch.Tensor, config: Config, target: Targ
     few.plan(ops, config, target)(ops.x, ops.w, ops.scales, ops.biases, out)
 
 
-def _walkers_rows(ops: Operands, config: Config, target: Target) -> few.Launches:
-    return walkers_rows.plan(ops, config, target, config_for(NAME, "lanes", few_class(ops.problem), target))
-
-
-def _launch_walkers_rows(ops: Operands, out: torch.Tensor, config: Config, target: Target) -> None:
-    _walkers_rows(ops, config, target)(ops.x, ops.w, ops.scales, ops.biases, out)
-
-
-def warpgroups_plan(ops: Operands, config: Config, target: Target) -> few.Launches:
-    """Plan the launches of ``x, w, scales, biases, out`` for many rows on Hopper."""
-    problem = ops.problem
-
-    def otherwise() -> few.Launches:
-        kernel = kernel_of(problem, target, aligned=False)
-        record = config_for(NAME, kernel, _class_of(problem, kernel), target)
-        if kernel in _PLANS:
-            return _PLANS[kernel](ops, record, target)
-
-        def launches(
-            x: torch.Tensor, w: torch.Tensor, scales: torch.Tensor, biases: torch.Tensor | None, out: torch.Tensor
-        ) -> None:
-            _LAUNCHES[kernel](Operands(x, w, scales, biases, problem), out, record, target)
-
-        return launches
-
-    small = (config_for(NAME, "ordered", "*", target), config_for(NAME, "sum", "*", target))
-    return warpgroups.plan(ops, config, target, small, otherwise)
-
-
-def _launch_warpgroups(ops: Operands, out: torch.Tensor, config: Config, target: Target) -> None:
-    warpgroups_plan(ops, config, target)(ops.x, ops.w, ops.scales, ops.biases, out)
-
-
 def _launch_groups(ops: Operands, out: torch.Tensor, config: Config, target: Target) -> None:
     p = ops.problem
     words, groups = ops.w.shape[-1], ops.scales.shape[-1]
@@ -331,12 +328,8 @@ def _launch_tiles(ops: Operands, out: torch.Tensor, config: Config, target: Targ
 _PLANS = {
     "lanes": few.plan,
     "gemv": _gemv,
-    "walkers_rows": _walkers_rows,
-    "warpgroups": warpgroups_plan,
 }
 _LAUNCHES = {
-    "warpgroups": _launch_warpgroups,
-    "walkers_rows": _launch_walkers_rows,
     "lanes": _launch_lanes,
     "rows": _launch_rows,
     "gemv": _launch_gemv,

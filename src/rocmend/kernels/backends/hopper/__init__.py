@@ -1,0 +1,1 @@
+"""Kernels for NVIDIA's Hopper, written in Gluon and PTX."""

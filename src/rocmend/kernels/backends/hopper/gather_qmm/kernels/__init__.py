@@ -1,0 +1,1 @@
+"""The kernels that ``gather_qmm`` has on Hopper."""

@@ -1,0 +1,1 @@
+"""The kernels that ``quantized_attention`` has on Hopper."""

@@ -1,0 +1,1 @@
+"""The kernels that ``quantized_matmul`` has on Hopper."""
