@@ -60,6 +60,13 @@ def test_what_a_wavefront_uses_grows_with_its_trips() -> None:
     assert once.vector == 32 + 1  # two of a v_dual at once
 
 
+def test_twice_the_trips_take_twice_the_time() -> None:
+    listing = read_listing(LOOP, "k")
+    flows = [walk(listing, _kernarg(k, 0), (0, 0, 0)) for k in (64 * 512, 64 * 1024)]
+    once, twice = (alone_cycles(listing, flow, GPU, 300.0) for flow in flows)
+    assert twice == pytest.approx(2 * once, rel=0.01)
+
+
 def test_a_wavefront_waits_for_its_loads() -> None:
     listing = read_listing(LOOP, "k")
     flow = walk(listing, _kernarg(4096, 0), (0, 0, 0))
