@@ -18,7 +18,7 @@ import torch
 from rocmend.kernels import executor
 from rocmend.kernels import launch as launcher
 from rocmend.kernels import target as targets
-from rocmend.kernels.common import arrivals
+from rocmend.kernels.common import semaphores
 from rocmend.kernels.native import Driver, module
 from rocmend.kernels.native import replay as native_replay
 from rocmend.kernels.target import Target
@@ -77,9 +77,9 @@ def _attention(q: torch.Tensor, _k: torch.Tensor, v: torch.Tensor, *_: Any, **__
     return q.new_empty((*q.shape[:3], v.shape[3]))
 
 
-def _room(given: Callable[..., arrivals.Room | None]) -> Callable[..., arrivals.Room | None]:
+def _room(given: Callable[..., semaphores.Workspace | None]) -> Callable[..., semaphores.Workspace | None]:
     """Return what gives out the same memory each time, as a stream's is on a GPU."""
-    kept = arrivals.Room(torch.zeros(1 << 12, dtype=torch.int32), torch.zeros(1 << 20, dtype=torch.int64))
+    kept = semaphores.Workspace(torch.zeros(1 << 12, dtype=torch.int32), torch.zeros(1 << 20, dtype=torch.int64))
     return lambda device, *wanted: given(device, *wanted) if device.type == "meta" else kept
 
 
@@ -100,7 +100,7 @@ def no_launches(name: str = "sm90") -> Iterator[None]:
         mock.patch.object(launcher, "current_device", torch.empty(0).get_device),
         mock.patch.object(launcher, "stream_of", abs),
         mock.patch.object(native_replay, "driver", _driver),
-        mock.patch.object(arrivals, "room", _room(arrivals.room)),
+        mock.patch.object(semaphores, "workspace", _room(semaphores.workspace)),
         mock.patch.object(torch, "matmul", _product),
         mock.patch.object(torch, "mm", _product),
         mock.patch.object(torch, "convolution", _convolution),

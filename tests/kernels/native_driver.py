@@ -1,4 +1,4 @@
-"""A driver of CUDA that notes what it is told, for calls that are recorded in C: the CPU is taken for a GPU."""
+"""A fake CUDA driver that keeps its arguments, for the C replay: the CPU is taken for a GPU."""
 
 from __future__ import annotations
 

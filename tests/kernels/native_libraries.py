@@ -1,4 +1,4 @@
-"""Libraries that note what they are told, for steps of recorded calls that a vendor's library makes."""
+"""Fake libraries that keep their arguments, for steps of captured calls."""
 
 from __future__ import annotations
 

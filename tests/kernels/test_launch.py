@@ -316,35 +316,6 @@ def test_threads_that_launch_at_once_all_launch_what_they_asked_for() -> None:
     assert {call[11] for call in kernel.fast} == set(range(5))
 
 
-class CudaLauncher:
-    """Looks like Triton 3.6's launcher of NVIDIA."""
-
-    launch_cooperative_grid, launch_pdl = False, True
-
-    def __init__(self, scratch: int) -> None:
-        self.global_scratch_size, self.profile_scratch_size = scratch, 0
-
-    def launch(self, *_: Any) -> None: ...
-
-
-@pytest.mark.parametrize(
-    ("version", "scratch", "hip", "direct"),
-    [("3.6.0", 0, False, True), ("3.6.0", 16, False, False), ("3.7.0", 0, False, False), ("3.6.0", 0, True, False)],
-)
-def test_only_a_known_launcher_without_scratch_is_passed_by(
-    version: str, scratch: int, hip: bool, direct: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(triton, "__version__", version)
-    monkeypatch.setattr(launcher, "HIP", hip)
-    run = CudaLauncher(scratch)
-    found: Any
-    found, middle = launcher._launcher(SimpleNamespace(run=run, function=11, packed_metadata="packed"))
-    if direct:
-        assert (found, middle) == (run.launch, (11, False, True, None, None, "packed", None, None, None))
-    else:
-        assert (found, middle) == (run, (11, "packed", None, None, None))
-
-
 def test_a_plan_launches_with_its_numbers() -> None:
     kernel, x = FakeKernel(), _aligned()
     plan = LaunchPlan(kernel, (3,), {"A": 1}, CONFIG, (5,))

@@ -1,4 +1,4 @@
-"""Products that cuBLASLt computes in recorded calls: what it is asked for and told, held against torch."""
+"""Products that cuBLASLt computes in captured calls: what it is asked for, compared with torch."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ class _Product:
         self._compute = compute
 
     def held(self) -> None:
-        """Compute it so often that it is recorded, against float64."""
+        """Compute it until it is replayed, compared with float64."""
         for _ in range(CALLS):
             out = self._compute((self.x, *self.weights))
             assert out.is_contiguous()

@@ -1,4 +1,4 @@
-"""Steps that a library makes in a recorded call: what the library is told, when, and what leaves the fast way."""
+"""Library calls as steps of captured calls: what the library gets, when, and what takes the normal path."""
 
 from __future__ import annotations
 

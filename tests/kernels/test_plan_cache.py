@@ -1,4 +1,4 @@
-"""Recorded calls: what they launch and give, and which calls are left as they are written."""
+"""The plan cache: what captured calls launch and return, and which calls always run normally."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from rocmend.kernels import launch as launcher
 from rocmend.kernels import quantized_matmul as product
 from rocmend.kernels.caches import Cache
 from rocmend.kernels.captured import Captured
-from rocmend.kernels.common import arrivals
+from rocmend.kernels.common import semaphores
 from rocmend.kernels.launch import launch
 from rocmend.kernels.plan_cache import cached, cached_plan
 from rocmend.kernels.target import CPU
@@ -90,7 +90,7 @@ def _adding(kernel: Any, runs: list[int]) -> cached:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_a_recorded_call_launches_what_the_call_launches() -> None:
+def test_a_replayed_call_launches_the_same() -> None:
     kernel, runs = _Kernel("a", "b", "c", "n"), list[int]()
     compute = _adding(kernel, runs)
     x, y = torch.zeros(16), torch.zeros(16)
@@ -114,7 +114,7 @@ def test_a_recorded_call_launches_what_the_call_launches() -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_odd_addresses_other_options_and_other_shapes_are_no_part_of_a_record() -> None:
+def test_unaligned_tensors_other_options_and_other_shapes_are_not_replayed() -> None:
     kernel, runs = _Kernel("a", "b", "c", "n"), list[int]()
     compute = _adding(kernel, runs)
     x, y = torch.zeros(17), torch.zeros(16)
@@ -130,7 +130,7 @@ def test_odd_addresses_other_options_and_other_shapes_are_no_part_of_a_record() 
 
 
 @pytest.mark.usefixtures("gpu")
-def test_hooks_another_device_and_poison_leave_the_fast_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hooks_another_device_and_poison_are_not_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel, runs = _Kernel("a", "b", "c", "n"), list[int]()
     compute = _adding(kernel, runs)
     x, y = torch.zeros(16), torch.zeros(16)
@@ -216,7 +216,7 @@ def _left(compute: Callable[..., Any]) -> int:
         lambda x: 1 % x.data_ptr() and allocate.empty((2,), dtype=x.dtype, device=x.device),  # fails without data
     ],
 )
-def test_what_computes_with_torch_or_returns_parts_is_left_as_it_is(compute: Callable[..., Any]) -> None:
+def test_calls_that_compute_with_torch_or_return_parts_are_not_captured(compute: Callable[..., Any]) -> None:
     assert _left(compute) == 5
 
 
@@ -238,7 +238,7 @@ def test_results_keep_their_kind_and_layout() -> None:
         assert same((x, found.first))[1] is x
 
 
-def test_errors_are_told_again_and_gradients_are_not_recorded() -> None:
+def test_errors_are_raised_again_and_gradients_are_not_captured() -> None:
     runs: list[bool] = []
 
     @cached
@@ -264,7 +264,7 @@ def test_errors_are_told_again_and_gradients_are_not_recorded() -> None:
     assert runs[5:] == [True]
 
 
-def test_a_plan_is_kept_where_there_can_be_no_record() -> None:
+def test_a_plan_is_kept_if_the_call_cannot_be_captured() -> None:
     plans: list[int] = []
 
     @cached_plan
@@ -279,7 +279,7 @@ def test_a_plan_is_kept_where_there_can_be_no_record() -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_on_amd_storage_beyond_two_gibibytes_goes_the_long_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_amd_storage_beyond_two_gibibytes_is_not_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launcher, "HIP", True)
     monkeypatch.setattr(launcher, "_LARGEST_BUFFER_BYTES", 1000)
     kernel, runs = _Kernel("a", "b", "c", "n"), list[int]()
@@ -326,7 +326,7 @@ def test_small_temporary_tensors_share_an_allocation(most: int, monkeypatch: pyt
 
 
 @pytest.mark.slow
-def test_recording_does_not_import_torchs_compiler() -> None:
+def test_a_capture_does_not_import_torchs_compiler() -> None:
     source = """
 import sys, torch
 from rocmend.kernels import allocate
@@ -361,7 +361,7 @@ assert torch.equal(out, x)
 
 
 @pytest.mark.usefixtures("gpu")
-def test_other_threads_launch_while_one_records() -> None:
+def test_other_threads_launch_while_one_captures() -> None:
     kernel, entered, done = _Kernel("a", "n"), threading.Event(), threading.Event()
     x, y = torch.zeros(16), torch.zeros(16)
 
@@ -390,7 +390,7 @@ def test_other_threads_launch_while_one_records() -> None:
     assert executor.switch.active is None
 
 
-def test_nothing_of_a_recording_is_remembered_and_forgetting_drops_records() -> None:
+def test_a_capture_leaves_no_cache_entries_and_forgetting_drops_replays() -> None:
     kept: Cache[int] = Cache()
     runs: list[str] = []
 
@@ -415,7 +415,7 @@ def test_nothing_of_a_recording_is_remembered_and_forgetting_drops_records() -> 
     assert runs[2:] == ["cpu"]
 
 
-def test_what_is_forgotten_while_it_is_apart_stays_so() -> None:
+def test_caches_that_are_forgotten_while_isolated_stay_empty() -> None:
     kept: Cache[int] = Cache()
     kept.keep(1, 1)
     with caches.isolated():
@@ -427,11 +427,11 @@ def test_what_is_forgotten_while_it_is_apart_stays_so() -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_calls_with_room_of_the_stream_are_recorded() -> None:
+def test_calls_with_a_workspace_of_the_stream_are_captured() -> None:
     kernel = _Kernel("x", "counters", "scratch", "n")
     zeros, scratch = torch.zeros(64, dtype=torch.int32), torch.zeros(64, dtype=torch.int64)
     runs: list[int] = []
-    rooms: list[Any] = [arrivals.Room(zeros, scratch)]
+    rooms: list[Any] = [semaphores.Workspace(zeros, scratch)]
     asked: list[tuple[Any, ...]] = []
 
     def room(device: Any, counters: int, size: int) -> Any:
@@ -440,14 +440,14 @@ def test_calls_with_room_of_the_stream_are_recorded() -> None:
         asked.append((counters, size))
         return rooms[-1]
 
-    original = arrivals.room
+    original = semaphores.workspace
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(arrivals, "room", room)
+        patch.setattr(semaphores, "workspace", room)
 
         @cached
         def compute(x: Any) -> Any:
             runs.append(1)
-            found = arrivals.room(x.device, 3, 100)
+            found = semaphores.workspace(x.device, 3, 100)
             if found is not None:
                 launch(kernel, (1,), (x, found.counters, found.scratch.view(torch.float32), 3), {}, CONFIG)
             return x
@@ -504,7 +504,7 @@ def _quantized(*shape: int) -> Any:
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("name", ["topk", "cumsum", "gated_delta", "product", "gather_qmm"])
-def test_public_functions_give_the_same_from_a_record(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_public_functions_return_the_same_when_replayed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
     torch.manual_seed(7)
     plain = torch.randn(3, 40)

@@ -150,18 +150,18 @@ def _problem(**change: Any) -> Problem:
         ({"rows": 17}, "gfx942", "tiles"),
         ({"rows": 2}, "gfx1030", "rows"),
         ({"dtype": "float32", "rows": 3}, "gfx1151", "rows"),
-        ({}, "gfx1030", "stream"),
-        ({"bits": 8}, "gfx1030", "planes"),
-        ({"dtype": "float32"}, "gfx1151", "planes"),
+        ({}, "gfx1030", "gemv"),
+        ({"bits": 8}, "gfx1030", "gemv"),
+        ({"dtype": "float32"}, "gfx1151", "gemv"),
         ({"bits": 3}, "gfx1151", "rows"),
         ({"mode": "mxfp4", "group_size": 32}, "sm90", "lanes"),
         ({"mode": "mxfp4", "group_size": 32}, "gfx942", "tiles"),
-        ({"dtype": "float32"}, "sm90", "planes"),
+        ({"dtype": "float32"}, "sm90", "gemv"),
         ({"transpose": False}, "sm90", "columns"),
     ],
 )
 def test_kernel_by_target(change: dict[str, Any], target: str, kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(few, "SUITED", True)
+    monkeypatch.setattr(few, "_SUITED", True)
     monkeypatch.setattr(gluon, "SUITED", True)
     assert kernel_of(_problem(**change), by_name(target)) == kernel
 
@@ -169,10 +169,10 @@ def test_kernel_by_target(change: dict[str, Any], target: str, kernel: str, monk
 def test_where_triton_spreads_lanes_otherwise_the_kernel_for_a_few_rows_is_not_taken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(few, "SUITED", False)
+    monkeypatch.setattr(few, "_SUITED", False)
     monkeypatch.setattr(gluon, "SUITED", False)
     taken = [kernel_of(_problem(rows=rows), by_name("sm90")) for rows in (1, 8, 32)]
-    assert taken == ["stream", "kept", "tiles"]
+    assert taken == ["gemv", "kept", "tiles"]
 
 
 def test_many_rows_are_the_vendors() -> None:

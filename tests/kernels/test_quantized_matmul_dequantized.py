@@ -31,7 +31,7 @@ def test_it_is_the_product_with_the_values(x: tuple[int, ...], w: tuple[int, ...
     problem = Problem("float32", *FORM, transpose, 1, 40, 64, 64)
     values = dequantize(*weights, 32, 4)
     wanted = left @ (values.mT if transpose else values)
-    for _ in range(4):  # as it is written, while it is recorded, from the record
+    for _ in range(4):  # normally, captured, replayed twice
         torch.testing.assert_close(dequantized.run(left, *weights, FORM, problem), wanted)
 
 

@@ -159,7 +159,7 @@ def test_tensors_at_odd_addresses_take_the_other_kernel() -> None:
 @pytest.mark.parametrize(
     ("change", "kernel"),
     [
-        ({}, "stream"), ({"dtype": "float16"}, "stream"), ({"dtype": "float32"}, "planes"), ({"rows": 2}, "lanes"),
+        ({}, "gemv"), ({"dtype": "float16"}, "gemv"), ({"dtype": "float32"}, "gemv"), ({"rows": 2}, "lanes"),
         ({"columns": 4096}, "lanes"), ({"bits": 8}, "lanes"), ({"mode": "mxfp4"}, "lanes"),
     ],
     ids=str,
@@ -167,5 +167,5 @@ def test_tensors_at_odd_addresses_take_the_other_kernel() -> None:
 def test_one_row_against_many_groups_of_32_is_streamed(
     change: dict[str, Any], kernel: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(few, "SUITED", True)
+    monkeypatch.setattr(few, "_SUITED", True)
     assert host.kernel_of(_problem(group_size=32, **change), H200) == kernel

@@ -9,10 +9,13 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
+from rocmend import kernels
 from rocmend.core.errors import UsageError
-from rocmend.kernels import quantized_matmul_many, quantized_swiglu
+from rocmend.kernels import executor, quantized_matmul_many, quantized_swiglu
 from rocmend.kernels.choose import UnfitError, prefer
 from rocmend.kernels.common.formats import dequantize, format_of
+from rocmend.kernels.executor import Recorder
+from rocmend.kernels.target import by_name
 
 pytestmark = [pytest.mark.cpu]
 
@@ -194,3 +197,21 @@ def test_refuses_a_gradient_on_every_call(gated: bool) -> None:
         call()
     with torch.no_grad():
         assert not call().requires_grad
+
+
+@pytest.mark.parametrize("target", ["gfx1151", "gfx1030", "gfx942"])
+@pytest.mark.parametrize("bits", [2, 4, 8])
+def test_on_amd_the_products_of_one_row_are_one_launch(target: str, bits: int) -> None:
+    x = torch.empty(1, 1024, dtype=torch.bfloat16, device="meta")
+
+    def weights(n: int) -> Any:
+        words = torch.empty(n, 1024 * bits // 32, dtype=torch.int32, device="meta")
+        scales = torch.empty(n, 16, dtype=torch.bfloat16, device="meta")
+        return words, scales, scales
+
+    recorder = Recorder(by_name(target))
+    with executor.using(recorder):
+        kernels.quantized_matmul_many(x, [weights(256), weights(64), weights(64)], 64, bits)
+        kernels.quantized_swiglu(x, weights(256), weights(256), 64, bits)
+        kernels.quantized_matmul(x, *weights(256), True, 64, bits)
+    assert [launch.kernel.__name__ for launch in recorder.launches] == ["gemv_kernel"] * 3

@@ -18,10 +18,15 @@ _generation = 0
 
 
 class Cache(dict[Any, Value], Generic[Value]):
-    """A dictionary that ``forget`` empties and ``keep`` bounds."""
+    """A dictionary that ``forget`` empties and ``keep`` bounds.
 
-    def __init__(self) -> None:
+    Args:
+        isolate: Whether ``isolated`` applies: not if entries hold for tensors without data as well.
+    """
+
+    def __init__(self, *, isolate: bool = True) -> None:
         super().__init__()
+        self.isolate = isolate
         _caches.append(self)
 
     def keep(self, key: Any, value: Value) -> Value:
@@ -51,8 +56,8 @@ def isolated() -> Iterator[None]:
 
     The former entries are restored afterwards, unless ``forget`` was called in the meantime.
     """
-    saved, before = [(cache, dict(cache)) for cache in _caches], _generation
-    for cache in _caches:
+    saved, before = [(cache, dict(cache)) for cache in _caches if cache.isolate], _generation
+    for cache, _ in saved:
         cache.clear()
     try:
         yield

@@ -21,7 +21,7 @@ from rocmend.kernels.captured import (
     Number,
     TensorArgument,
 )
-from rocmend.kernels.common import arrivals
+from rocmend.kernels.common import semaphores
 from rocmend.kernels.executor import Launch, Recorder
 from rocmend.kernels.launch import bind
 from rocmend.kernels.target import Target
@@ -55,7 +55,7 @@ class VaryingNumber:
 
 
 class WorkspaceRequest(NamedTuple):
-    """Arguments of ``arrivals.room``."""
+    """Arguments of ``semaphores.workspace``."""
 
     counters: int
     size_bytes: int
@@ -78,7 +78,7 @@ class CaptureExecutor(Recorder):
         return threading.get_ident() == self._owner
 
     def workspace(self, counters: int, size_bytes: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Stand in for ``arrivals.room``, and record the request."""
+        """Stand in for ``semaphores.workspace``, and record the request."""
         tensors = (
             torch.empty(counters, dtype=torch.int32, device="meta"),
             torch.empty(-(-size_bytes // 8), dtype=torch.int64, device="meta"),
@@ -252,7 +252,7 @@ def _captured(mode: CaptureMode, result: Any, device: torch.device) -> Captured:
         outputs=outputs,
         zeroed=[numbers[index] for index in used if index in mode.zeroed],
         workspace=next(
-            (functools.partial(arrivals.room, device, *request) for request, _ in mode.recorder.workspaces), None
+            (functools.partial(semaphores.workspace, device, *request) for request, _ in mode.recorder.workspaces), None
         ),
         launches=[
             launch._replace(

@@ -156,9 +156,9 @@ class BoundKernel:
         values = {one.name: one.default for one in parameters} | self.constants
         if len(self._compiled) >= MAX_COMPILED:
             self._compiled.clear()
-        run, prefix = _launcher(kernel)
-        compiled = Compiled(run, prefix, tuple(values[name] for name in self._constant_names), kernel)
-        self._compiled[key] = compiled
+        prefix = (kernel.function, kernel.packed_metadata, None, None, None)  # neither metadata for hooks nor hooks
+        suffix = tuple(values[name] for name in self._constant_names)
+        compiled = self._compiled[key] = Compiled(kernel.run, prefix, suffix, kernel)
         return compiled
 
     def _triton_launch(self, grid: Sequence[int], args: Sequence[Any]) -> Any:
@@ -169,23 +169,6 @@ class BoundKernel:
         options = self.config.options(executor.target_for(device).vendor)
         with torch.cuda.device(device):
             return self.kernel[tuple(grid)](*args, **self.constants, **options)
-
-
-def _launcher(kernel: Any) -> tuple[Callable[..., None], tuple[Any, ...]]:
-    """Return the function that launches a compiled kernel, and its arguments between the stream and the kernel's own.
-
-    That is Triton's launcher with the function, its metadata, and neither metadata for hooks nor hooks. The launcher
-    of Triton 3.6 on NVIDIA only adds scratch memory before it calls a C function, which is called here
-    if a kernel needs none.
-    """
-    run, packed = kernel.run, kernel.packed_metadata
-    plain = (kernel.function, packed, None, None, None)
-    if HIP or not triton.__version__.startswith("3.6.") or type(run).__name__ != "CudaLauncher":
-        return run, plain
-    if run.global_scratch_size or run.profile_scratch_size:
-        return run, plain
-    settings = (run.launch_cooperative_grid, run.launch_pdl, None, None)
-    return run.launch, (kernel.function, *settings, packed, None, None, None)
 
 
 def _merged(kernel: Any, constants: Mapping[str, Any], config: Config) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import torch
 import triton
 
 from rocmend.kernels.target import Target
+from rocmend.kernels.without import nvidia_only
 
 SUITED = triton.__version__.startswith("3.6.")
 """Whether Triton is of the release that the kernels were measured with: Gluon changes from one to the next."""
@@ -13,12 +14,12 @@ ALIGNED_BYTES = 16
 """What a lane reads at once, at most."""
 
 
-def on_target(target: Target) -> bool:
-    """Return whether kernels in Gluon are taken on a target.
+def on_target(target: Target, kernel: str) -> bool:
+    """Return whether a kernel in Gluon is taken on a target.
 
     They are of the Triton release that they were measured with, for the multiprocessors they were measured on.
     """
-    return SUITED and target.vendor == "nvidia" and target.generation // 10 == 9  # Hopper
+    return SUITED and nvidia_only(kernel, target) and target.generation // 10 == 9  # Hopper
 
 
 def aligned(*tensors: torch.Tensor | None) -> bool:

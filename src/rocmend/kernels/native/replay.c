@@ -48,10 +48,10 @@ typedef struct {
     PyObject_HEAD
     vectorcallfunc call;
     PyObject *held; /* owns what is pointed to below */
-    PyObject *data_ptr, *room, *kind, *runtime, *current_device, *stream_of, *kernels, *compute, *run, *switches;
+    PyObject *data_ptr, *workspace, *kind, *runtime, *current_device, *stream_of, *kernels, *compute, *run, *switches;
     PyObject *index_object, *settings;
     long index;
-    Py_ssize_t arguments, made, roomed, zeroes, returned, steps, kernels_first, values, patches;
+    Py_ssize_t arguments, made, workspaces, zeroes, returned, steps, kernels_first, values, patches;
     char *present, *wanted; /* kinds of the arguments, and which addresses are needed */
     Make *makes;
     Py_ssize_t *zeroed, *results;
@@ -279,7 +279,7 @@ static PyObject *replay_call(PyObject *object, PyObject *const *args, size_t fla
         return NULL;
     }
     PyObject *tensors = args[0], *out = NULL;
-    Py_ssize_t all = self->arguments + self->made + self->roomed, done = self->arguments;
+    Py_ssize_t all = self->arguments + self->made + self->workspaces, done = self->arguments;
     PyObject *bases[all + 1];
     uint64_t addresses[all + 1], low = 0;
     for (Py_ssize_t i = 0; i < self->arguments; i++) {
@@ -300,22 +300,22 @@ static PyObject *replay_call(PyObject *object, PyObject *const *args, size_t fla
     int other = needs_run(self);
     if (other)
         return other < 0 ? NULL : PyObject_CallOneArg(self->run, tensors);
-    PyObject *room = NULL;
-    if (self->roomed) {
-        room = PyObject_CallNoArgs(self->room);
-        if (!room)
+    PyObject *workspace = NULL;
+    if (self->workspaces) {
+        workspace = PyObject_CallNoArgs(self->workspace);
+        if (!workspace)
             return NULL;
-        if (room == Py_None) {
-            Py_DECREF(room);
+        if (workspace == Py_None) {
+            Py_DECREF(workspace);
             return PyObject_CallOneArg(self->compute, tensors);
         }
-        if (!PyTuple_Check(room) || PyTuple_GET_SIZE(room) != self->roomed) {
-            Py_DECREF(room);
+        if (!PyTuple_Check(workspace) || PyTuple_GET_SIZE(workspace) != self->workspaces) {
+            Py_DECREF(workspace);
             PyErr_SetString(PyExc_TypeError, "expected counters and scratch memory.");
             return NULL;
         }
-        for (Py_ssize_t i = 0; i < self->roomed; i++)
-            bases[self->arguments + self->made + i] = PyTuple_GET_ITEM(room, i);
+        for (Py_ssize_t i = 0; i < self->workspaces; i++)
+            bases[self->arguments + self->made + i] = PyTuple_GET_ITEM(workspace, i);
     }
     for (Py_ssize_t i = 0; i < self->made; i++) {
         PyObject *made = PyObject_Call(self->makes[i].function, self->makes[i].args, NULL);
@@ -343,7 +343,7 @@ static PyObject *replay_call(PyObject *object, PyObject *const *args, size_t fla
 leave:
     for (Py_ssize_t i = self->arguments; i < done; i++)
         Py_DECREF(bases[i]);
-    Py_XDECREF(room);
+    Py_XDECREF(workspace);
     return out;
 }
 
@@ -447,7 +447,7 @@ static int read_all(Replay *self, PyObject *args)
     unsigned long long launch, context, name;
     if (!PyArg_ParseTuple(
             args, "O!O!O!OO!O!OOOOOO!O!OOO(KKK)O!O!", &PyTuple_Type, &present, &PyTuple_Type, &makes, &PyTuple_Type, &zeroed,
-            &self->room, &PyTuple_Type, &steps, &PyTuple_Type, &results, &self->kind, &self->data_ptr, &self->runtime,
+            &self->workspace, &PyTuple_Type, &steps, &PyTuple_Type, &results, &self->kind, &self->data_ptr, &self->runtime,
             &self->current_device, &self->stream_of, &PyTuple_Type, &self->kernels, &PyDict_Type, &self->switches,
             &self->index_object, &self->compute, &self->run, &launch, &context, &name,
             &PyTuple_Type, &graphs, &PyTuple_Type, &self->settings))
@@ -472,10 +472,10 @@ static int read_all(Replay *self, PyObject *args)
     if (PyErr_Occurred())
         return -1;
     self->arguments = PyTuple_GET_SIZE(present);
-    self->roomed = self->room == Py_None ? 0 : 2;
+    self->workspaces = self->workspace == Py_None ? 0 : 2;
     if (read_makes(self, makes))
         return -1;
-    Py_ssize_t all = self->arguments + self->made + self->roomed;
+    Py_ssize_t all = self->arguments + self->made + self->workspaces;
     self->present = PyMem_Calloc(self->arguments + 1, 1);
     self->wanted = PyMem_Calloc(all + 1, 1);
     if (!self->present || !self->wanted)

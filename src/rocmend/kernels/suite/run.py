@@ -68,7 +68,7 @@ def run_case(op: Op, case: Case, device: torch.device, *, salt: int = 0, tier: s
         with choose.prefer(tier), allocate.poisoned():
             outputs.append(flatten(function(*call.args, **call.kwargs)))
     if case.deterministic and device.type == "cuda":
-        # Poisoned calls are launched one by one: what is launched from a record is held against them.
+        # Calls with poisoned outputs are not replayed: a replayed call is compared with them.
         with choose.prefer(tier), plan_cache.capture_after(1):
             for _ in range(3):
                 call = made()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 
 # Options of Triton's compilers; waves_per_eu, matrix_instr_nonkdim and kpack exist only in the AMD one.
@@ -59,3 +60,9 @@ class Config:
     def __repr__(self) -> str:
         """Show the values as a call."""
         return f"Config({', '.join(f'{name}={value}' for name, value in self._values.items())})"
+
+
+@functools.lru_cache(maxsize=512)
+def with_warps(config: Config, warps: int) -> Config:
+    """Return a record with another number of wavefronts: the same object for the same two, as plans are kept by it."""
+    return Config(config.items() | {"num_warps": warps}, config.source)

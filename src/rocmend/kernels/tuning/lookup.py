@@ -31,7 +31,7 @@ class Asked(NamedTuple):
 UNMEASURED = "default, not measured on this target"
 _AMD = ("gfx", "wave", "amd")
 
-_found: caches.Cache[Config] = caches.Cache()
+_found: caches.Cache[Config] = caches.Cache(isolate=False)
 _forced: dict[tuple[str, str], Config] = {}
 _observed: list[Asked] | None = None
 

@@ -20,20 +20,6 @@ def _problem(x: torch.Tensor, weight: torch.Tensor | None, *, backward: bool = F
     return Problem(NAMES[x.dtype], x.numel() // n if n else 0, n, weight is not None, backward=backward)
 
 
-def _planned(
-    x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor | None, eps: float
-) -> Callable[..., tuple[torch.Tensor, torch.Tensor]]:
-    """Check the arguments and plan calls like this one."""
-    check("add_rms_norm", x, weight)
-    if x.shape != residual.shape or x.dtype != residual.dtype:
-        raise UsageError(
-            "add_rms_norm",
-            "expected x and residual of one shape and type, "
-            f"got {tuple(x.shape)} {x.dtype} and {tuple(residual.shape)} {residual.dtype}.",
-        )
-    return plan_of(implementation(OP, x.device, _problem(x, weight)), x, residual, weight, float(eps))
-
-
 def _forward(
     x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor | None, eps: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -45,7 +31,15 @@ def _forward(
 def _normed(
     x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor | None, eps: float
 ) -> Callable[..., tuple[torch.Tensor, torch.Tensor]]:
-    call = _planned(x, residual, weight, eps)
+    """Check the arguments and plan calls with such tensors."""
+    check("add_rms_norm", x, weight)
+    if x.shape != residual.shape or x.dtype != residual.dtype:
+        raise UsageError(
+            "add_rms_norm",
+            "expected x and residual of one shape and type, "
+            f"got {tuple(x.shape)} {x.dtype} and {tuple(residual.shape)} {residual.dtype}.",
+        )
+    call = plan_of(implementation(OP, x.device, _problem(x, weight)), x, residual, weight, eps)
     return lambda x, residual, weight: call(x, residual, weight, eps)
 
 

@@ -15,9 +15,11 @@ from rocmend.kernels.ops.arg_reduce import OP, Problem
 from rocmend.kernels.plan_cache import Planner, cached_plan
 
 
-def _plan(
-    op: str, x: torch.Tensor, axis: int | None, keepdims: bool, index_dtype: torch.dtype, largest: bool
+@cached_plan
+def _found(
+    x: torch.Tensor, op: str, axis: int | None, keepdims: bool, index_dtype: torch.dtype, largest: bool
 ) -> Callable[[torch.Tensor], torch.Tensor]:
+    """Check the arguments and plan calls with such a tensor."""
     if NAMES.get(x.dtype) not in OP.dtypes:
         raise UsageError(op, f"expected x of {', '.join(OP.dtypes)}, got {x.dtype}.")
     shape, dense = x.shape, x.is_contiguous()
@@ -52,13 +54,6 @@ def _run(
 ) -> torch.Tensor:
     out: torch.Tensor = _found((x,), op, axis, keepdims, index_dtype, largest)
     return out
-
-
-@cached_plan
-def _found(
-    x: torch.Tensor, op: str, axis: int | None, keepdims: bool, index_dtype: torch.dtype, largest: bool
-) -> Callable[[torch.Tensor], torch.Tensor]:
-    return _plan(op, x, axis, keepdims, index_dtype, largest)
 
 
 def argmax(

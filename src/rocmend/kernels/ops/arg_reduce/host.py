@@ -9,7 +9,7 @@ import torch
 
 from rocmend.kernels import allocate, executor
 from rocmend.kernels.arithmetic import cdiv, next_power_of_2
-from rocmend.kernels.common import arrivals, axes
+from rocmend.kernels.common import axes, semaphores
 from rocmend.kernels.launch import LaunchPlan
 from rocmend.kernels.ops.arg_reduce.kernel import combine_kernel, pieces_kernel
 from rocmend.kernels.plan_cache import Planner
@@ -64,7 +64,7 @@ def run(
         return at_once
     needed = outputs * pieces * (8 + wide.itemsize)
     whole = None
-    if config.get("last_pieces", 0) >= pieces and arrivals.fits(groups, needed):
+    if config.get("last_pieces", 0) >= pieces and semaphores.fits(groups, needed):
         # The keys stand behind the places in the scratch memory.
         keys_at = outputs * pieces * 8 // wide.itemsize
         constants = {**constants, "PIECES": next_power_of_2(pieces)}
@@ -85,8 +85,8 @@ def run(
     def in_pieces(x: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
         x = x if dense else x.contiguous()
         out = output()
-        if whole is not None and (room := arrivals.room(device, groups, needed)) is not None:
-            counters, scratch = room
+        if whole is not None and (shared := semaphores.workspace(device, groups, needed)) is not None:
+            counters, scratch = shared
             whole((x, scratch, scratch, counters, out))
             return out
         keys, places = best(), found()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from rocmend.kernels.common.arrived import arrived_last
+from rocmend.kernels.common.last_block import is_last_block
 from rocmend.kernels.common.order_keys import order_key
 
 
@@ -69,7 +69,7 @@ def pieces_kernel(
         tl.store(keys_ptr + to, most, mask=lane < inner)
         tl.store(places_ptr + to, found, mask=lane < inner)
         if counter_ptr is not None:
-            if arrived_last(counter_ptr + outer * groups + group, pieces):
+            if is_last_block(counter_ptr + outer * groups + group, pieces):
                 _finish(keys_ptr, places_ptr, index_ptr, outer, lane, inner, pieces, PIECES)
     else:
         tl.store(index_ptr + to, found.to(index_ptr.dtype.element_ty), mask=lane < inner)

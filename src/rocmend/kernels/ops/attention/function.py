@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -83,26 +84,6 @@ def scaled_dot_product_attention(
     return run(q, k, v, **wired)  # torch knows the way back
 
 
-def _planned(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    scale: float,
-    mask: torch.Tensor | str | None,
-    sinks: torch.Tensor | None,
-    soft_cap: float | None,
-    window: int | None,
-    return_lse: bool,
-) -> Callable[..., Any]:
-    """Check the arguments and plan calls of ``(q, k, v, scale, mask, sinks)``."""
-    problem = describe(q, k, v, mask, sinks, soft_cap, window, lse=return_lse)
-    options = {"soft_cap": soft_cap, "window": problem.window or None, "return_lse": return_lse}
-    run = implementation(OP, q.device, problem)
-    if isinstance(run, Planner):
-        return run.plan(q, k, v, scale, mask, sinks, **options)
-    return lambda q, k, v, scale, mask, sinks: run(q, k, v, scale=scale, mask=mask, sinks=sinks, **options)
-
-
 @cached_plan
 def _attended(
     q: torch.Tensor,
@@ -117,8 +98,14 @@ def _attended(
     return_lse: bool,
 ) -> Callable[..., Any]:
     """Check the arguments and plan calls with such tensors."""
-    run = _planned(q, k, v, scale, kind if tensor is None else tensor, sinks, soft_cap, window, return_lse)
-    return lambda q, k, v, tensor, sinks: run(q, k, v, scale, kind if tensor is None else tensor, sinks)
+    mask = kind if tensor is None else tensor
+    problem = describe(q, k, v, mask, sinks, soft_cap, window, lse=return_lse)
+    options = {"soft_cap": soft_cap, "window": problem.window or None, "return_lse": return_lse}
+    run = implementation(OP, q.device, problem)
+    call = run.plan(q, k, v, scale, mask, sinks, **options) if isinstance(run, Planner) else partial(run, **options)
+    return lambda q, k, v, tensor, sinks: call(
+        q, k, v, scale=scale, mask=kind if tensor is None else tensor, sinks=sinks
+    )
 
 
 class _Attention(torch.autograd.Function):

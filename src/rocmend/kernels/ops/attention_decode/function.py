@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 
@@ -11,7 +10,7 @@ from rocmend.core.errors import UsageError
 from rocmend.kernels.choose import implementation
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.attention_decode import OP, Problem
-from rocmend.kernels.plan_cache import Planner, cached_plan
+from rocmend.kernels.plan_cache import cached_plan, plan_of
 
 OP_NAME = "attention_decode"
 
@@ -76,7 +75,13 @@ def _attended(
     window: int | None,
 ) -> Callable[..., torch.Tensor]:
     """Check the arguments and plan calls with such tensors."""
-    run = _planned(q, k, v, scale, kind if tensor is None else tensor, sinks, soft_cap, window, lengths)
+    mask = kind if tensor is None else tensor
+    _check(q, k, v, mask, sinks, soft_cap, window, lengths)
+    problem = Problem(
+        NAMES[q.dtype], q.shape[0], q.shape[1], k.shape[1], q.shape[2], k.shape[2], q.shape[3], v.shape[3]
+    )
+    options = {"scale": scale, "soft_cap": soft_cap, "window": window}
+    run = plan_of(implementation(OP, q.device, problem), q, k, v, mask=mask, sinks=sinks, lengths=lengths, **options)
 
     def call(
         q: torch.Tensor,
@@ -87,33 +92,10 @@ def _attended(
         lengths: torch.Tensor | None,
     ) -> torch.Tensor:
         mask = kind if tensor is None else tensor
-        out: torch.Tensor = run(q, k, v, scale, mask, sinks, soft_cap, window, lengths)
+        out: torch.Tensor = run(q, k, v, mask=mask, sinks=sinks, lengths=lengths, **options)
         return out
 
     return call
-
-
-def _planned(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    scale: float,
-    mask: torch.Tensor | str | None,
-    sinks: torch.Tensor | None,
-    soft_cap: float | None,
-    window: int | None,
-    lengths: torch.Tensor | None,
-) -> Any:
-    """Check the arguments and plan calls like this one."""
-    _check(q, k, v, mask, sinks, soft_cap, window, lengths)
-    problem = Problem(
-        NAMES[q.dtype], q.shape[0], q.shape[1], k.shape[1], q.shape[2], k.shape[2], q.shape[3], v.shape[3]
-    )
-    run = implementation(OP, q.device, problem)
-    if isinstance(run, Planner):
-        return run.plan(q, k, v, scale, mask, sinks, soft_cap, window, lengths)
-    names = ("scale", "mask", "sinks", "soft_cap", "window", "lengths")
-    return lambda q, k, v, *some, **more: run(q, k, v, **dict(zip(names, some, strict=False)), **more)
 
 
 def _check(

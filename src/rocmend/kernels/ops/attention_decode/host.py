@@ -9,7 +9,7 @@ import torch
 
 from rocmend.kernels import allocate, executor
 from rocmend.kernels.caches import Cache
-from rocmend.kernels.common import arrivals
+from rocmend.kernels.common import semaphores
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.launch import LaunchPlan
 from rocmend.kernels.ops.attention_decode import Problem, shape_class
@@ -178,7 +178,7 @@ def run(
         merged = merging("attention_decode", shape, sinks, lengths, cut.splits, target, waited=True)
     counted = batch * kv_heads * cut.row_blocks
     needed = parts * (value_dim + 2) * 4
-    finish = finishing(cut, heads // kv_heads * queries, value_dim) if arrivals.fits(counted, needed) else None
+    finish = finishing(cut, heads // kv_heads * queries, value_dim) if semaphores.fits(counted, needed) else None
     whole = planned(PDL=False, LAST=True, **finish) if finish else None
 
     def call(
@@ -197,8 +197,8 @@ def run(
         if merged is None:
             split((q, k, v, values, sinks, lengths, None, None, out))  # type: ignore[arg-type]  # by kind no string
             return out
-        if whole is not None and (room := arrivals.room(device, counted, needed)) is not None:
-            counters, scratch = room
+        if whole is not None and (shared := semaphores.workspace(device, counted, needed)) is not None:
+            counters, scratch = shared
             whole((q, k, v, values, sinks, lengths, scratch, counters, out))  # type: ignore[arg-type]  # see above
             return out
         parts = workspace()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from rocmend.kernels.common.arrived import arrived_last
+from rocmend.kernels.common.last_block import is_last_block
 from rocmend.kernels.language import dot, narrow
 
 LOG2E = tl.constexpr(1.4426950408889634)
@@ -323,7 +323,7 @@ def split_kernel(
         tops, DV, DVB, SINKS, SPLIT,
     )  # fmt: skip
     if LAST:
-        if arrived_last(counter_ptr + pair * tl.num_programs(1) + tl.program_id(1), splits):
+        if is_last_block(counter_ptr + pair * tl.num_programs(1) + tl.program_id(1), splits):
             live = tl.program_id(1) * ROWS + tl.arange(0, LIVE)
             merge_parts(
                 acc_ptr, sinks_ptr, out_ptr, base + live, live < GROUP * L, kv * GROUP + live // L, splits, tops,

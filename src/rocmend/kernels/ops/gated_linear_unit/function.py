@@ -15,13 +15,6 @@ from rocmend.kernels.ops.gated_linear_unit import KINDS, OP, Problem
 from rocmend.kernels.plan_cache import cached, cached_plan, plan_of
 
 
-def _planned(op: str, gate: torch.Tensor, up: torch.Tensor, kind: str) -> Callable[..., torch.Tensor]:
-    """Check the arguments and plan calls of ``(gate, up, kind)``."""
-    _check(op, gate, up)
-    run = implementation(OP, gate.device, Problem(NAMES[gate.dtype], gate.numel(), kind))
-    return plan_of(run, gate, up, kind)
-
-
 def _forward(op: str, gate: torch.Tensor, up: torch.Tensor, kind: str) -> torch.Tensor:
     out: torch.Tensor = _product((gate, up), op, kind)
     return out
@@ -29,7 +22,10 @@ def _forward(op: str, gate: torch.Tensor, up: torch.Tensor, kind: str) -> torch.
 
 @cached_plan
 def _product(gate: torch.Tensor, up: torch.Tensor, op: str, kind: str) -> Callable[..., torch.Tensor]:
-    call = _planned(op, gate, up, kind)
+    """Check the arguments and plan calls with such tensors."""
+    _check(op, gate, up)
+    run = implementation(OP, gate.device, Problem(NAMES[gate.dtype], gate.numel(), kind))
+    call = plan_of(run, gate, up, kind)
     return lambda gate, up: call(gate, up, kind)
 
 

@@ -14,7 +14,7 @@ from rocmend.kernels.ops.gather_qmm import Problem
 from rocmend.kernels.ops.gather_qmm.arguments import Arguments
 from rocmend.kernels.ops.quantized_matmul import few
 from rocmend.kernels.target import Target
-from rocmend.kernels.tuning import Config
+from rocmend.kernels.tuning import Config, with_warps
 
 Launches = Callable[[Sequence[torch.Tensor | None]], None]
 COLUMNS = 512
@@ -31,7 +31,7 @@ GROUPS = {("affine", 4): (64, 128), ("affine", 8): (64, 128), ("mxfp4", 4): (32,
 def suits(problem: Problem, target: Target) -> bool:
     """Return whether the kernel takes a problem on a target."""
     return (
-        gluon.on_target(target)
+        gluon.on_target(target, "gather_qmm.burst")
         and problem.dtype == "bfloat16"
         and problem.group_size in GROUPS.get((problem.mode, problem.bits), ())
         and problem.transpose
@@ -102,7 +102,7 @@ def _planned(a: Arguments, config: Config, types: Sequence[torch.dtype | None]) 
         burst_kernel,
         (a.pairs.count * tiles // sets,),
         constants,
-        few.with_warps(config, wavefronts(k)),
+        with_warps(config, wavefronts(k)),
         (0,),
         types,
     )

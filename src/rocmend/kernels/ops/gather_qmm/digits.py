@@ -17,7 +17,7 @@ from rocmend.kernels.ops.gather_qmm import Problem
 from rocmend.kernels.ops.gather_qmm.arguments import Arguments
 from rocmend.kernels.ops.quantized_matmul import few
 from rocmend.kernels.target import Target
-from rocmend.kernels.tuning import Config
+from rocmend.kernels.tuning import Config, with_warps
 
 Launches = Callable[[Sequence[torch.Tensor | None]], None]
 COLUMNS = 256
@@ -36,7 +36,7 @@ SINGLE = 3
 def suits(problem: Problem, target: Target) -> bool:
     """Return whether the kernel takes a problem on a target."""
     return (
-        gluon.on_target(target)
+        gluon.on_target(target, "gather_qmm.digits")
         and problem.dtype == "bfloat16"
         and problem.group_size in GROUPS.get((problem.mode, problem.bits), ())
         and problem.transpose
@@ -111,4 +111,4 @@ def _planned(a: Arguments, config: Config, types: Sequence[torch.dtype | None]) 
         "GROUP": a.form.group_size, "UNITS": units, "GATED": gated, "HAS_LHS": a.pairs.lhs is not None, "SETS": sets,
         "SLICES": slices, "PARTS": config["PARTS"], "PDL": bool(config.get("launch_pdl", 0)),
     }  # fmt: skip
-    return LaunchPlan(digits_kernel, (units, a.pairs.count), constants, few.with_warps(config, slices), (), types)
+    return LaunchPlan(digits_kernel, (units, a.pairs.count), constants, with_warps(config, slices), (), types)

@@ -41,7 +41,7 @@ LARGEST = 1 << 31
 def suits(problem: Problem, target: Target) -> bool:
     """Return whether the kernel takes a problem's types on a target."""
     return (
-        gluon.on_target(target)
+        gluon.on_target(target, "gather_qmm.experts")
         and problem.dtype == "bfloat16"
         and (problem.mode, problem.bits, problem.group_size) in FORMS
         and problem.transpose

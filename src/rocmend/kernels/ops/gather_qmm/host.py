@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 
 import torch
@@ -20,7 +19,8 @@ from rocmend.kernels.ops.gather_qmm.kernels.prepare import prepare_kernel
 from rocmend.kernels.ops.gather_qmm.kernels.tiles import tiles_kernel
 from rocmend.kernels.ops.gather_qmm.problem import problem_of
 from rocmend.kernels.target import Target
-from rocmend.kernels.tuning import Config, config_for
+from rocmend.kernels.tuning import Config, config_for, with_warps
+from rocmend.kernels.without import nvidia_only
 
 _NO_WEIGHTS = (None, None, None)
 SINGLE, SEVERAL = 64, 128
@@ -97,7 +97,7 @@ def _any_address(a: Arguments, target: Target, types: Sequence[torch.dtype | Non
 def _has_diagonal(a: Arguments, target: Target) -> bool:
     """Return whether the kernel for few rows on matrix units takes a problem."""
     # Elsewhere a product padded from one row to 16 columns was not measured.
-    if target.vendor not in {"nvidia", "cpu"} or a.dtype == torch.float32:
+    if not (target.vendor == "cpu" or nvidia_only("gather_qmm.diagonal", target)) or a.dtype == torch.float32:
         return False
     return a.form.bits in {4, 8} and a.form.mode != "mxfp8"
 
@@ -114,13 +114,7 @@ def _diagonal(a: Arguments, config: Config, types: Sequence[torch.dtype | None])
     numbers = (m, a.n, k, a.form.words(k), groups, a.pairs.divisor, rows)
     of_matrix = a.pairs.divisor * m
     grid = (cdiv(a.n, tile), of_matrix, rows // of_matrix)
-    return LaunchPlan(diagonal_kernel, grid, constants, _with_warps(config, slices), numbers, types)
-
-
-@functools.cache
-def _with_warps(config: Config, warps: int) -> Config:
-    """Return a record with another number of wavefronts: always the same object, as plans tell records by identity."""
-    return Config(config.items() | {"num_warps": warps}, config.source)
+    return LaunchPlan(diagonal_kernel, grid, constants, with_warps(config, slices), numbers, types)
 
 
 def plan_call(
@@ -179,7 +173,8 @@ def plan_call(
 
 def _has_tiles(a: Arguments, target: Target) -> bool:
     """Return whether the kernel for many rows takes a problem: NVIDIA's assembly, for bf16 and fp16."""
-    if target.vendor not in {"nvidia", "cpu"} or a.dtype == torch.float32 or not a.transpose:
+    taken = target.vendor == "cpu" or nvidia_only("gather_qmm.tiles", target)
+    if not taken or a.dtype == torch.float32 or not a.transpose:
         return False
     if a.form.mode == "mxfp4":
         return a.dtype == torch.bfloat16

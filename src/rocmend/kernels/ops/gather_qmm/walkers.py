@@ -15,7 +15,7 @@ from rocmend.kernels.ops.gather_qmm import Problem
 from rocmend.kernels.ops.gather_qmm.arguments import Arguments
 from rocmend.kernels.ops.quantized_matmul import few
 from rocmend.kernels.target import Target
-from rocmend.kernels.tuning import Config
+from rocmend.kernels.tuning import Config, with_warps
 
 Launches = Callable[[Sequence[torch.Tensor | None]], None]
 CHUNK_BITS = 512
@@ -47,7 +47,7 @@ class Cut(NamedTuple):
 def suits(problem: Problem, target: Target) -> bool:
     """Return whether the kernel takes a problem on a target."""
     return (
-        gluon.on_target(target)
+        gluon.on_target(target, "gather_qmm.walkers")
         and problem.dtype == "bfloat16"
         and problem.mode == "affine"
         and problem.bits in FEWEST_PAIRS
@@ -145,7 +145,7 @@ def _planned(a: Arguments, config: Config, target: Target, types: Sequence[torch
         walkers_kernel,
         (programs,),
         constants,
-        few.with_warps(config, cut.slices),
+        with_warps(config, cut.slices),
         (a.pairs.count, a.pairs.divisor),
         types,
     )

@@ -33,14 +33,6 @@ def _check(op: str, x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Te
             raise UsageError(op, f"expected bias of shape ({x.shape[-1]},), got {tuple(bias.shape)}.")
 
 
-def _planned(
-    x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float
-) -> Callable[..., torch.Tensor]:
-    """Check the arguments and plan calls like this one."""
-    _check("layer_norm", x, weight, bias)
-    return plan_of(implementation(OP, x.device, _problem(x, weight, bias)), x, weight, bias, float(eps))
-
-
 def _forward(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
     out: torch.Tensor = _normed((x, weight, bias), float(eps))
     return out
@@ -50,7 +42,9 @@ def _forward(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | 
 def _normed(
     x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float
 ) -> Callable[..., torch.Tensor]:
-    call = _planned(x, weight, bias, eps)
+    """Check the arguments and plan calls with such tensors."""
+    _check("layer_norm", x, weight, bias)
+    call = plan_of(implementation(OP, x.device, _problem(x, weight, bias)), x, weight, bias, eps)
     return lambda x, weight, bias: call(x, weight, bias, eps)
 
 

@@ -12,7 +12,7 @@ from rocmend.kernels.choose import implementation
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.attention_decode.function import check_options
 from rocmend.kernels.ops.quantized_attention import OP, Problem
-from rocmend.kernels.plan_cache import Planner, cached_plan
+from rocmend.kernels.plan_cache import cached_plan, plan_of
 
 OP_NAME = "quantized_attention"
 
@@ -72,29 +72,7 @@ def _attended(
         more: The parts of keys, of values, and the options.
     """
     scale, kind, group_size, bits = more[6:]
-    run = _planned(q, more[:3], more[3:6], scale, kind if tensor is None else tensor, group_size, bits, lengths)
-
-    def call(
-        q: torch.Tensor, tensor: torch.Tensor | None, lengths: torch.Tensor | None, *parts: torch.Tensor
-    ) -> torch.Tensor:
-        mask = kind if tensor is None else tensor
-        out: torch.Tensor = run(q, parts[:3], parts[3:], scale, mask, group_size, bits, lengths)
-        return out
-
-    return call
-
-
-def _planned(
-    q: torch.Tensor,
-    k: Quantized,
-    v: Quantized,
-    scale: float,
-    mask: torch.Tensor | str | None,
-    group_size: int,
-    bits: int,
-    lengths: torch.Tensor | None,
-) -> Callable[..., torch.Tensor]:
-    """Check the arguments and plan calls like this one."""
+    mask, k, v = kind if tensor is None else tensor, more[:3], more[3:6]
     _check(q, k, v, group_size, bits)
     keys, values = k[0], v[0]
     check_options(OP_NAME, q, keys.shape[2], mask, None, None, None, lengths)
@@ -102,11 +80,17 @@ def _planned(
         NAMES[q.dtype], q.shape[0], q.shape[1], keys.shape[1], q.shape[2], keys.shape[2], q.shape[3],
         values.shape[3] * 32 // bits, bits, group_size,
     )  # fmt: skip
-    run = implementation(OP, q.device, problem)
-    if isinstance(run, Planner):
-        return run.plan(q, k, v, scale, mask, group_size, bits, lengths)
-    names = ("scale", "mask", "group_size", "bits", "lengths")
-    return lambda q, k, v, *some, **more: run(q, k, v, **dict(zip(names, some, strict=False)), **more)
+    options = {"scale": scale, "group_size": group_size, "bits": bits}
+    run = plan_of(implementation(OP, q.device, problem), q, k, v, mask=mask, lengths=lengths, **options)
+
+    def call(
+        q: torch.Tensor, tensor: torch.Tensor | None, lengths: torch.Tensor | None, *parts: torch.Tensor
+    ) -> torch.Tensor:
+        mask = kind if tensor is None else tensor
+        out: torch.Tensor = run(q, parts[:3], parts[3:], mask=mask, lengths=lengths, **options)
+        return out
+
+    return call
 
 
 def _check(q: torch.Tensor, k: Quantized, v: Quantized, group_size: int, bits: int) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from rocmend.kernels import allocate, executor
-from rocmend.kernels.common import arrivals, gluon
+from rocmend.kernels.common import gluon, semaphores
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.launch import LaunchPlan
 from rocmend.kernels.ops.attention_decode.host import (
@@ -177,7 +177,7 @@ def _in_blocks(asked: Asked) -> Computes:
     split = planned(None)
     merged = _merging(asked, splits)
     counted, needed = batch * kv_heads * cut.row_blocks, parts * (value_dim + 2) * 4
-    possible = grouped and arrivals.fits(counted, needed)
+    possible = grouped and semaphores.fits(counted, needed)
     finish = finishing(cut, heads // kv_heads * queries, value_dim) if possible else None
     whole = planned(finish) if finish else None
     workspace = _workspace(asked, splits)
@@ -188,8 +188,8 @@ def _in_blocks(asked: Asked) -> Computes:
         if merged is None:
             split((*seen, None, None, out))  # type: ignore[arg-type]  # by kind no string
             return out
-        if whole is not None and (room := arrivals.room(device, counted, needed)) is not None:
-            counters, scratch = room
+        if whole is not None and (shared := semaphores.workspace(device, counted, needed)) is not None:
+            counters, scratch = shared
             whole((*seen, scratch, counters, out))  # type: ignore[arg-type]  # see above
             return out
         some = workspace()

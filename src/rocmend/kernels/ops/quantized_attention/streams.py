@@ -22,7 +22,7 @@ def suits(asked: Asked, *, masked: bool) -> bool:
     """Return whether the kernel takes a call; ``masked`` says whether anything is hidden but by its length."""
     problem = asked.problem
     return (
-        gluon.on_target(asked.target)
+        gluon.on_target(asked.target, "quantized_attention.streams")
         and problem.dtype in ("float16", "bfloat16")
         and problem.bits in (4, 8)
         and problem.group_size == GROUP_SIZE

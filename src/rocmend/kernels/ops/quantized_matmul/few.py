@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from typing import NamedTuple
@@ -16,11 +15,12 @@ from rocmend.kernels.ops.quantized_matmul import Problem
 from rocmend.kernels.ops.quantized_matmul.kernels.lanes import lanes_kernel
 from rocmend.kernels.ops.quantized_matmul.operands import Operands
 from rocmend.kernels.target import Target
-from rocmend.kernels.tuning import Config
+from rocmend.kernels.tuning import Config, with_warps
+from rocmend.kernels.without import nvidia_only
 
 TILE = 16
 """Rows of weights of a program."""
-SUITED = triton.__version__.startswith("3.6.")
+_SUITED = triton.__version__.startswith("3.6.")
 """Whether Triton gives lanes what the kernel means them to have. Where nothing else decides, 3.6 spreads a tensor's
 first axes over lanes, 3.9 its last: the kernel is right there too, but weights would go through shared memory."""
 MOST_STEPS = 32
@@ -37,6 +37,11 @@ class Parts(NamedTuple):
     per: int
     steps: int
     ahead: int
+
+
+def on_target(target: Target) -> bool:
+    """Return whether the kernel is taken on a target, where tensors are laid out as it means them to be."""
+    return _SUITED and nvidia_only("quantized_matmul.lanes", target)
 
 
 def unit_of(problem: Problem) -> int:
@@ -79,12 +84,6 @@ def parts_of(problem: Problem, config: Config, compute_units: int, *, aligned: b
 def _idle(units: int, step: int, ahead: int) -> float:
     """Return how many times the units are gone through that there are: idle ones count."""
     return cdiv(units, step * ahead) * step * ahead / units
-
-
-@functools.lru_cache(maxsize=256)
-def with_warps(config: Config, warps: int) -> Config:
-    """Return a record with another number of wavefronts; the same one for the same two."""
-    return Config({**config.items(), "num_warps": warps}, config.source)
 
 
 def plan(ops: Operands, config: Config, target: Target) -> Launches:

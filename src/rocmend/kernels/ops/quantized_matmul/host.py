@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import torch
@@ -10,12 +9,13 @@ import torch
 from rocmend.kernels import allocate, executor
 from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.common.formats import Format, as_int32
-from rocmend.kernels.launch import LaunchPlan, launch
+from rocmend.kernels.launch import launch
 from rocmend.kernels.ops.quantized_matmul import (
     FEW,
     Problem,
     few,
     few_class,
+    gemv,
     reference,
     tuning_class,
     walkers,
@@ -24,9 +24,7 @@ from rocmend.kernels.ops.quantized_matmul import (
 )
 from rocmend.kernels.ops.quantized_matmul.kernels.groups import groups_kernel
 from rocmend.kernels.ops.quantized_matmul.kernels.kept import kept_kernel
-from rocmend.kernels.ops.quantized_matmul.kernels.planes import planes_kernel, spread_kernel
 from rocmend.kernels.ops.quantized_matmul.kernels.rows import rows_kernel
-from rocmend.kernels.ops.quantized_matmul.kernels.stream import chunks_kernel, planes4_kernel, stream_kernel
 from rocmend.kernels.ops.quantized_matmul.kernels.tiles import columns_kernel, sum_kernel, tiles_kernel
 from rocmend.kernels.ops.quantized_matmul.operands import Operands
 from rocmend.kernels.plan_cache import Planner
@@ -107,6 +105,8 @@ def _class_of(problem: Problem, kernel: str) -> str:
         return walkers_rows.depth_class(problem)
     if kernel == "warpgroups":
         return warpgroups.record_class(problem)
+    if kernel == "gemv":
+        return gemv.record_class(problem.dtype, problem.bits)
     return few_class(problem) if kernel == "lanes" else tuning_class(problem)
 
 
@@ -119,9 +119,8 @@ def kernel_of(problem: Problem, target: Target, *, aligned: bool = True) -> str:
     by_lanes = _by_lanes(problem, target, matrix=matrix, aligned=aligned)
     if by_lanes:
         return by_lanes
-    if problem.rows == 1 and problem.mode == "affine" and problem.bits in (2, 4, 8):
-        # The offsets of the stream's codes are too large for a row of fp32 to forget.
-        return "stream" if problem.bits == 4 and problem.dtype != "float32" else "planes"
+    if gemv.suits(problem.mode, problem.bits, problem.rows, problem.depth):
+        return "gemv"
     if problem.rows <= FEW and matrix and problem.mode == "affine" and problem.bits in (2, 4, 8):
         if interpreted:  # both are checked there
             return "kept" if problem.rows % 2 else "groups"
@@ -142,9 +141,9 @@ def _by_lanes(problem: Problem, target: Target, *, matrix: bool, aligned: bool) 
     form = (problem.rows, problem.mode, problem.bits, problem.group_size)
     many = problem.columns * problem.depth >= walkers.MANY
     # With groups of 32 lanes would spend more on scales than on codes.
-    if form == (1, "affine", 4, 32) and many and target.vendor == "nvidia" and problem.dtype != "float32":
-        return "stream"
-    lanes = (target.vendor == "nvidia" and few.SUITED) or (target.vendor == "cpu" and problem.rows % 3 == 0)
+    if form == (1, "affine", 4, 32) and many and problem.dtype != "float32":
+        return "gemv"
+    lanes = few.on_target(target) or (target.vendor == "cpu" and problem.rows % 3 == 0)
     return "lanes" if lanes and matrix and problem.rows <= _most_lanes(problem) else None
 
 
@@ -209,75 +208,18 @@ def _launch_rows(ops: Operands, out: torch.Tensor, config: Config, target: Targe
     _sum(parts, out, splits, target)
 
 
-def _launch_planes(ops: Operands, out: torch.Tensor, config: Config, target: Target) -> None:
+def _gemv(ops: Operands, config: Config, target: Target) -> Callable[..., None]:
+    """Plan the launch for one row, of ``x, w, scales, biases, out``."""
     p = ops.problem
-    words, groups = ops.w.shape[-1], ops.scales.shape[-1]
-    planes = allocate.empty((p.batch, p.depth), dtype=torch.float32, device=out.device)
-    sums = allocate.empty((p.batch, groups), dtype=torch.float32, device=out.device)
-    form = {"GROUP": p.group_size, "BITS": p.bits}
-    spread = config_for(NAME, "spread", "*", target)
-    grid = (cdiv(groups, spread["BLOCK_G"]), p.batch)
-    launch(spread_kernel, grid, (ops.x, planes, sums, groups, words, ops.x.stride(0)), form, spread)
-    block = config["BLOCK_G"]
-    tiles, steps = cdiv(p.columns, config["BLOCK_N"]), cdiv(groups, block)
-    splits = _splits(config, target, tiles * p.batch, steps)
-    per_split = cdiv(steps, splits) * block
-    splits = cdiv(groups, per_split)
-    parts = _parts(out, splits)
-    args = (
-        planes, sums, ops.w, ops.scales, ops.biases, parts, p.columns, words, groups, ops.w_batch, per_split,
+    planned = gemv.plan(
+        [p.columns], p.depth, p.group_size, p.bits, p.dtype, target,
+        config=config, batch=p.batch, x_stride=ops.x.stride(0), w_batch=ops.w_batch,
     )  # fmt: skip
-    launch(planes_kernel, (tiles, splits, p.batch), args, {**form, "EVEN": groups % block == 0}, config)
-    _sum(parts, out, splits, target)
+    return lambda x, w, scales, biases, out: planned(gemv.operands(x, [(w, scales, biases)], [out]))
 
 
-def _held(words: int) -> int:
-    """Return for how many words of K a wavefront of the stream kernel holds x: 128 where 256 would waste lanes."""
-    whole = cdiv(words, 256) * 256
-    return 256 if whole * 16 <= words * 17 else 128
-
-
-def _launch_stream(ops: Operands, out: torch.Tensor, config: Config, target: Target) -> None:
-    _stream(ops, config, target)(ops.x, ops.w, ops.scales, ops.biases, out)
-
-
-def _stream(ops: Operands, config: Config, target: Target) -> Callable[..., None]:
-    """Plan the launches for one row of 4-bit codes, of ``x, w, scales, biases, out``."""
-    p = ops.problem
-    words, groups = ops.w.shape[-1], ops.scales.shape[-1]
-    device, pdl = ops.x.device, {"PDL": bool(config.get("launch_pdl", 0))}
-    planes_of = allocate.Output((p.batch, p.depth), torch.float32, device)
-    sums_of = allocate.Output((p.batch, 2, groups), torch.float32, device)
-    first = config_for(NAME, "planes4", "*", target)
-    grid = (cdiv(groups, first["BLOCK_G"]), p.batch)
-    spread = LaunchPlan(planes4_kernel, grid, {"GROUP": p.group_size, **pdl}, first, (groups, words, ops.x.stride(0)))
-    held = _held(words)
-    chunks = cdiv(words, held)
-    # As many wavefronts as the GPU holds at once, each walking over its rows.
-    resident = config["fill"] * target.units * (3 if held == 128 else 2) // 2
-    wavefronts = min(p.columns, max(1, resident // (chunks * p.batch)))
-    constants = {"GROUP": p.group_size, "HELD": held, "EVEN": words % held == 0, **pdl}
-    numbers = (p.columns, words, groups, ops.w_batch)
-    types = (None, None, torch.int32, None, None, None)
-    main = LaunchPlan(stream_kernel, (wavefronts, chunks, p.batch), constants, config, numbers, types)
-    total = None
-    parts_of = allocate.Output((chunks, *ops.shape), torch.float32, device)
-    if chunks > 1:
-        last = config_for(NAME, "chunks", "*", target)
-        size = math.prod(ops.shape)
-        total = LaunchPlan(chunks_kernel, (cdiv(size, last["BLOCK"]),), {"CHUNKS": chunks, **pdl}, last, (size,))
-
-    def launches(
-        x: torch.Tensor, w: torch.Tensor, scales: torch.Tensor, biases: torch.Tensor | None, out: torch.Tensor
-    ) -> None:
-        planes, sums = planes_of(), sums_of()
-        spread((x, planes, sums))
-        parts = out if total is None else parts_of()
-        main((planes, sums, w, scales, biases, parts))
-        if total is not None:
-            total((parts, out))
-
-    return launches
+def _launch_gemv(ops: Operands, out: torch.Tensor, config: Config, target: Target) -> None:
+    _gemv(ops, config, target)(ops.x, ops.w, ops.scales, ops.biases, out)
 
 
 def _launch_lanes(ops: Operands, out: torch.Tensor, config: Config, target: Target) -> None:
@@ -317,7 +259,7 @@ def warpgroups_plan(ops: Operands, config: Config, target: Target) -> few.Launch
 
         return launches
 
-    small = (config_for(NAME, "ordered", "*", target), config_for(NAME, "chunks", "*", target))
+    small = (config_for(NAME, "ordered", "*", target), config_for(NAME, "sum", "*", target))
     return warpgroups.plan(ops, config, target, small, otherwise)
 
 
@@ -396,7 +338,7 @@ def _launch_tiles(ops: Operands, out: torch.Tensor, config: Config, target: Targ
 
 _PLANS = {
     "lanes": few.plan,
-    "stream": _stream,
+    "gemv": _gemv,
     "walkers": _walkers,
     "walkers_rows": _walkers_rows,
     "warpgroups": warpgroups_plan,
@@ -407,8 +349,7 @@ _LAUNCHES = {
     "walkers_rows": _launch_walkers_rows,
     "lanes": _launch_lanes,
     "rows": _launch_rows,
-    "planes": _launch_planes,
-    "stream": _launch_stream,
+    "gemv": _launch_gemv,
     "groups": _launch_groups,
     "kept": _launch_kept,
     "tiles": _launch_tiles,

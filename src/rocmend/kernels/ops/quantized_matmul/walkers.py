@@ -14,7 +14,7 @@ from rocmend.kernels.launch import LaunchPlan
 from rocmend.kernels.ops.quantized_matmul import Problem, few
 from rocmend.kernels.ops.quantized_matmul.operands import Operands
 from rocmend.kernels.target import Target
-from rocmend.kernels.tuning import Config
+from rocmend.kernels.tuning import Config, with_warps
 
 MOST_ROUNDS = 8
 """Of a program, which keeps what it has in that many registers of its lanes."""
@@ -47,7 +47,7 @@ class Walk(NamedTuple):
 def suits(problem: Problem, target: Target) -> bool:
     """Return whether the kernel takes a problem on a target."""
     return (
-        gluon.on_target(target)
+        gluon.on_target(target, "quantized_matmul.walkers")
         and problem.dtype == "bfloat16"
         and problem.mode == "affine"
         and (problem.bits, problem.group_size) in FORMS
@@ -132,6 +132,5 @@ def _planned(ops: Operands, config: Config, target: Target) -> LaunchPlan:
         "PDL": bool(config.get("launch_pdl", 0)),
     }  # fmt: skip
     numbers = (p.columns // few.TILE,)
-    return LaunchPlan(
-        walkers_kernel, (walk.programs, 1), constants, few.with_warps(config, walk.slices), numbers, few.TYPES
-    )
+    warped = with_warps(config, walk.slices)
+    return LaunchPlan(walkers_kernel, (walk.programs, 1), constants, warped, numbers, few.TYPES)

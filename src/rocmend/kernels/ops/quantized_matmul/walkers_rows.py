@@ -49,7 +49,7 @@ class Walk(NamedTuple):
 def suits(problem: Problem, target: Target) -> bool:
     """Return whether the kernel takes a problem on a target."""
     return (
-        gluon.on_target(target)
+        gluon.on_target(target, "quantized_matmul.walkers_rows")
         and problem.dtype == "bfloat16"
         and problem.mode == "affine"
         and (problem.bits, problem.group_size) in FORMS

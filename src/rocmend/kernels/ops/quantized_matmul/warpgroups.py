@@ -12,8 +12,8 @@ from rocmend.kernels.arithmetic import cdiv
 from rocmend.kernels.common import gluon
 from rocmend.kernels.launch import LaunchPlan
 from rocmend.kernels.ops.quantized_matmul import FEW, NAME, Problem, costs, few, rows_class
-from rocmend.kernels.ops.quantized_matmul.kernels.stream import chunks_kernel
 from rocmend.kernels.ops.quantized_matmul.kernels.terms import ordered_kernel
+from rocmend.kernels.ops.quantized_matmul.kernels.tiles import sum_kernel
 from rocmend.kernels.ops.quantized_matmul.operands import Operands
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import Config, config_for
@@ -43,7 +43,7 @@ FILL = 128
 def suits(problem: Problem, target: Target) -> bool:
     """Return whether the kernel takes a problem on a target."""
     return (
-        gluon.on_target(target)
+        gluon.on_target(target, "quantized_matmul.warpgroups")
         and problem.dtype in DTYPES
         and problem.mode == "affine"
         and problem.bits in BITS
@@ -153,8 +153,7 @@ def _planned(ops: Operands, config: Config, target: Target, small: tuple[Config,
         ordered_kernel, (tiles * block // order["LINES"], chunks), shape, order, (p.rows, stride, chunks)
     )
     size = p.rows * p.columns
-    of_parts = {"CHUNKS": splits, "PDL": bool(total.get("launch_pdl", 0))}
-    last = LaunchPlan(chunks_kernel, (cdiv(size, total["BLOCK"]),), of_parts, total, (size,))
+    last = LaunchPlan(sum_kernel, (cdiv(size, total["BLOCK"]),), {"SPLITS": splits}, total, (size,))
 
     def launches(
         x: torch.Tensor, w: torch.Tensor, scales: torch.Tensor, biases: torch.Tensor | None, out: torch.Tensor

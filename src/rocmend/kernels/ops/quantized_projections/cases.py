@@ -78,6 +78,8 @@ def cases() -> Iterator[Case]:
         for rows in (1, 5, 8, 11):
             yield _case(dtype, (rows,), (37, 37), 256, gated=True)
         yield _case(dtype, (1, 1), (8, 8), 128, gated=True, group=128)
+        yield _case(dtype, (1,), (19, 19), 192, gated=True, strided=True, group=32, bits=8)
+        yield _case(dtype, (1,), (3, 2), 64, bits=2)
         yield _case(dtype, (0,), (8, 8), 128, gated=True)
         yield _case(dtype, (2,), (24, 24), 64, gated=True, strided=True)
         for bits in (3, 6, 8):

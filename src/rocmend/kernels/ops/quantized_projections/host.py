@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -13,13 +12,13 @@ from rocmend.kernels.arithmetic import cdiv
 from rocmend.kernels.common.formats import Format
 from rocmend.kernels.launch import LaunchPlan
 from rocmend.kernels.ops.quantized_matmul import Problem as Product
-from rocmend.kernels.ops.quantized_matmul import few_class
+from rocmend.kernels.ops.quantized_matmul import few_class, gemv
 from rocmend.kernels.ops.quantized_matmul.few import TILE, parts_of, unit_of
 from rocmend.kernels.ops.quantized_projections import Problem
 from rocmend.kernels.ops.quantized_projections.function import Weights
 from rocmend.kernels.ops.quantized_projections.kernel import gated_kernel, many_kernel
 from rocmend.kernels.plan_cache import Planner
-from rocmend.kernels.tuning import Config, config_for
+from rocmend.kernels.tuning import config_for, with_warps
 
 MOST = 3
 """Products of a launch."""
@@ -35,11 +34,39 @@ def run_apart(x: torch.Tensor, weights: tuple[Weights, ...], form: Format, probl
 
 
 @Planner
+def run_gemv(x: torch.Tensor, weights: tuple[Weights, ...], _form: Format, problem: Problem) -> Callable[..., Any]:
+    """Plan a launch for one row of x."""
+    columns, outputs = _outputs(x, weights, problem)
+    gated = problem.gated
+    if problem.columns == 0:
+        return lambda *_: outputs[0]() if gated else tuple([one() for one in outputs])
+    target = executor.target_for(x.device)
+    plan = gemv.plan(
+        columns, problem.depth, problem.group_size, problem.bits, problem.dtype, target, gated=gated
+    )  # fmt: skip
+
+    def call(x: torch.Tensor, weights: tuple[Weights, ...], _form: Format, problem: Problem) -> Any:
+        row = x.reshape(problem.depth)
+        row = row if row.stride(-1) == 1 or problem.depth == 1 else row.contiguous()
+        outs = tuple([one() for one in outputs])
+        plan(gemv.operands(row, [_whole(one) for one in weights], outs))
+        return outs[0] if gated else outs
+
+    return call
+
+
+def _outputs(
+    x: torch.Tensor, weights: tuple[Weights, ...], problem: Problem
+) -> tuple[list[int], list[allocate.Output]]:
+    """Return the columns of each output, one of a gated pair, and what allocates them."""
+    columns = [w.shape[0] for w, _, _ in (weights[:1] if problem.gated else weights)]
+    return columns, [allocate.Output((*x.shape[:-1], n), x.dtype, x.device) for n in columns]
+
+
+@Planner
 def run(x: torch.Tensor, weights: tuple[Weights, ...], _form: Format, problem: Problem) -> Callable[..., Any]:
     """Plan a launch; see ``function``."""
-    columns = [w.shape[0] for w, _, _ in weights]
-    made = columns[:1] if problem.gated else columns
-    outputs = [allocate.Output((*x.shape[:-1], n), x.dtype, x.device) for n in made]
+    columns, outputs = _outputs(x, weights, problem)
     gated = problem.gated
     if problem.rows == 0 or problem.columns == 0:
         return lambda *_: outputs[0]() if gated else tuple([one() for one in outputs])
@@ -90,7 +117,7 @@ def _plan(rows: torch.Tensor, columns: list[int], problem: Problem, *, aligned: 
     words = problem.depth * problem.bits // 32
     rest = (words, problem.depth // problem.group_size, rows.stride(0), cut.steps)
     tiles_m = cdiv(problem.rows, config["BLOCK_M"])
-    config = _with_warps(config, cut.slices)
+    config = with_warps(config, cut.slices)
     if problem.gated:
         grid = (cdiv(columns[0], TILE // 2), tiles_m)
         return LaunchPlan(gated_kernel, grid, constants, config, (problem.rows, columns[0], *rest))
@@ -98,9 +125,3 @@ def _plan(rows: torch.Tensor, columns: list[int], problem: Problem, *, aligned: 
     sizes = (*columns, *(0,) * (MOST - len(columns)))
     grid = (sum(cdiv(n, TILE) for n in columns), tiles_m)
     return LaunchPlan(many_kernel, grid, constants, config, (problem.rows, *sizes, *rest))
-
-
-@functools.lru_cache(maxsize=256)
-def _with_warps(config: Config, warps: int) -> Config:
-    """Return a record with another number of wavefronts; the same one for the same two."""
-    return Config({**config.items(), "num_warps": warps}, config.source)

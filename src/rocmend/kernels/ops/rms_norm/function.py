@@ -41,12 +41,6 @@ def check(op: str, x: torch.Tensor, weight: torch.Tensor | None) -> None:
         raise UsageError(op, f"expected weight of shape ({x.shape[-1]},), got {tuple(weight.shape)}.")
 
 
-def _planned(x: torch.Tensor, weight: torch.Tensor | None, eps: float) -> Callable[..., torch.Tensor]:
-    """Check the arguments and plan calls like this one."""
-    check("rms_norm", x, weight)
-    return plan_of(implementation(OP, x.device, _problem(x, weight)), x, weight, float(eps))
-
-
 def _forward(x: torch.Tensor, weight: torch.Tensor | None, eps: float) -> torch.Tensor:
     out: torch.Tensor = _normed((x, weight), float(eps))
     return out
@@ -54,7 +48,9 @@ def _forward(x: torch.Tensor, weight: torch.Tensor | None, eps: float) -> torch.
 
 @cached_plan
 def _normed(x: torch.Tensor, weight: torch.Tensor | None, eps: float) -> Callable[..., torch.Tensor]:
-    call = _planned(x, weight, eps)
+    """Check the arguments and plan calls with such tensors."""
+    check("rms_norm", x, weight)
+    call = plan_of(implementation(OP, x.device, _problem(x, weight)), x, weight, eps)
     return lambda x, weight: call(x, weight, eps)
 
 

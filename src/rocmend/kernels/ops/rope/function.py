@@ -13,7 +13,7 @@ from rocmend.kernels.choose import implementation
 from rocmend.kernels.common.rows import check_floating
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.rope import OP, Options, Problem
-from rocmend.kernels.plan_cache import Planner, cached_plan
+from rocmend.kernels.plan_cache import cached_plan, plan_of
 
 
 def _call(
@@ -47,32 +47,21 @@ def _turned(
         more: The offset where it is a number, the op's name, and the options.
     """
     *number, op, options = more
-    run = _planned(op, x, second, number[0] if place is None else place, freqs, options)
+    offset, named = number[0] if place is None else place, Options(*options)
+    _check(op, x, second, offset, freqs, named)
+    elements = x.numel() + (0 if second is None else second.numel())
+    run = implementation(OP, x.device, Problem(NAMES[x.dtype], elements, x.shape[-2]))
+    planned = plan_of(run, x, second, offset, freqs, named)
 
     def call(
         x: torch.Tensor, second: torch.Tensor | None, freqs: torch.Tensor | None, place: torch.Tensor | None, *more: Any
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        return run(x, second, more[0] if place is None else place, freqs)
+        result: tuple[torch.Tensor, torch.Tensor | None] = planned(
+            x, second, more[0] if place is None else place, freqs, named
+        )
+        return result
 
     return call
-
-
-def _planned(
-    op: str,
-    x: torch.Tensor,
-    second: torch.Tensor | None,
-    offset: int | torch.Tensor,
-    freqs: torch.Tensor | None,
-    options: tuple[Any, ...],
-) -> Callable[..., tuple[torch.Tensor, torch.Tensor | None]]:
-    """Check the arguments and plan calls of ``(x, second, offset, freqs)``."""
-    named = Options(*options)
-    _check(op, x, second, offset, freqs, named)
-    elements = x.numel() + (0 if second is None else second.numel())
-    run = implementation(OP, x.device, Problem(NAMES[x.dtype], elements, x.shape[-2]))
-    if isinstance(run, Planner):
-        return run.plan(x, second, offset, freqs, named)
-    return lambda x, second, offset, freqs: run(x, second, offset, freqs, named)
 
 
 def _options(

@@ -37,9 +37,11 @@ def _rows(x: torch.Tensor, *, log: bool) -> torch.Tensor:
     return _chosen(x)(x, log)
 
 
-def _plan(
-    op: str, x: torch.Tensor, axis: int | Sequence[int] | None, log: bool
+@cached_plan
+def _whole(
+    x: torch.Tensor, op: str, axis: int | tuple[int, ...] | None, log: bool
 ) -> Callable[[torch.Tensor], torch.Tensor]:
+    """Check the arguments and plan calls with such a tensor."""
     check_floating(op, x=x)
     axes = normal_axes(op, axis, x.dim())
     if x.numel() == 0 or not axes:
@@ -64,13 +66,6 @@ def _softmax(op: str, x: torch.Tensor, axis: int | Sequence[int] | None, *, log:
     along = axis if axis is None or isinstance(axis, int) else tuple(axis)
     result: torch.Tensor = _whole((x,), op, along, log)
     return result
-
-
-@cached_plan
-def _whole(
-    x: torch.Tensor, op: str, axis: int | tuple[int, ...] | None, log: bool
-) -> Callable[[torch.Tensor], torch.Tensor]:
-    return _plan(op, x, axis, log)
 
 
 def softmax(x: torch.Tensor, axis: int | Sequence[int] | None = None, *, precise: bool = False) -> torch.Tensor:

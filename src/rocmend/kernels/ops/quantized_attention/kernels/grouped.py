@@ -13,7 +13,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from rocmend.kernels.common.arrived import arrived_last
+from rocmend.kernels.common.last_block import is_last_block
 from rocmend.kernels.language import INTERPRETED, dot, narrow
 from rocmend.kernels.ops.attention_decode.kernel import (
     LOG2E,
@@ -169,7 +169,7 @@ def grouped_kernel(
             g * GROUP_SIZE + place, g, DV, SPLIT,
         )  # fmt: skip
     if LAST:
-        if arrived_last(counter_ptr + pair * tl.num_programs(1) + tl.program_id(1), splits):
+        if is_last_block(counter_ptr + pair * tl.num_programs(1) + tl.program_id(1), splits):
             live = tl.program_id(1) * ROWS + tl.arange(0, LIVE)
             to = base + live % GROUP * L + live // GROUP
             merge_parts(

@@ -12,7 +12,7 @@ pytest.importorskip("triton")
 
 from rocmend.kernels import argmax, attention_decode, choose, quantized_attention
 from rocmend.kernels import launch as launcher
-from rocmend.kernels.common import arrivals
+from rocmend.kernels.common import semaphores
 
 pytestmark = [pytest.mark.cpu, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 
@@ -37,35 +37,35 @@ def _calls() -> dict[str, Any]:
 def test_one_launch_gives_what_two_give(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     call = _calls()[name]
     asked: list[Any] = []
-    room = arrivals.room
+    room = semaphores.workspace
 
     def seen(*args: Any) -> Any:
         asked.append(room(*args))
         return asked[-1]
 
     with choose.prefer("triton"):
-        monkeypatch.setattr(arrivals, "room", seen)
+        monkeypatch.setattr(semaphores, "workspace", seen)
         once = call()
         assert len(asked) == 1  # the records of the CPU ask for it
         assert not asked[0].counters.any()  # set back for the next launch
-        monkeypatch.setattr(arrivals, "room", lambda *_: None)
+        monkeypatch.setattr(semaphores, "workspace", lambda *_: None)
         twice = call()
     torch.testing.assert_close(once, twice, rtol=1e-5 if once.dtype == torch.float32 else 2e-3, atol=1e-6)
 
 
 def test_large_launches_get_no_room() -> None:
-    assert arrivals.fits(arrivals.MOST_COUNTERS, arrivals.MOST_BYTES)
-    assert not arrivals.fits(arrivals.MOST_COUNTERS + 1, 8)
-    assert not arrivals.fits(1, arrivals.MOST_BYTES + 1)
+    assert semaphores.fits(semaphores.MAX_COUNTERS, semaphores.MAX_BYTES)
+    assert not semaphores.fits(semaphores.MAX_COUNTERS + 1, 8)
+    assert not semaphores.fits(1, semaphores.MAX_BYTES + 1)
 
 
 def test_each_stream_has_its_own_room_and_a_capture_none(monkeypatch: pytest.MonkeyPatch) -> None:
     device: Any = SimpleNamespace(type="cuda", index=0)
-    room: Any = arrivals.room
+    room: Any = semaphores.workspace
     stream, capturing = [7], [False]
-    monkeypatch.setattr(arrivals, "_rooms", {})
-    monkeypatch.setattr(arrivals, "_stream_of", lambda _index: stream[0])
-    monkeypatch.setattr(arrivals, "_capturing", lambda: capturing[0])
+    monkeypatch.setattr(semaphores, "_workspaces", {})
+    monkeypatch.setattr(semaphores, "_stream_of", lambda _index: stream[0])
+    monkeypatch.setattr(semaphores, "_capturing", lambda: capturing[0])
     monkeypatch.setattr(torch, "zeros", lambda count, **_: SimpleNamespace(counters=count))
     monkeypatch.setattr(torch, "empty", lambda count, **_: SimpleNamespace(numel=lambda: count))
     first: Any = room(device, 3, 100)

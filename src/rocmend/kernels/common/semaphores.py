@@ -1,0 +1,73 @@
+"""Semaphores and scratch memory for kernels whose last program finishes the work of all: one launch instead of two.
+
+Launches of one stream run one after another, so they can share a workspace of the stream: a call allocates nothing but
+its result, and a counter is zero before a launch and zero after it. A launch that is captured in a graph has no
+workspace, because graphs are replayed on any stream: two launches cost a graph next to nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+
+from rocmend.kernels import allocate, executor
+
+MAX_COUNTERS = 1 << 12
+MAX_BYTES = 1 << 24
+"""Largest workspace of a launch; those that need more take two launches."""
+
+
+class Workspace(NamedTuple):
+    """Memory that a launch may use until its end.
+
+    Args:
+        counters: Zeros, int32; the launch leaves zeros.
+        scratch: Uninitialised, int64; seen as whatever the launch needs.
+    """
+
+    counters: torch.Tensor
+    scratch: torch.Tensor
+
+
+_workspaces: dict[tuple[int, int], Workspace] = {}
+_stream_of: Callable[[int], int] | None = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # noqa: SLF001  as Triton's driver does
+_capturing: Any = getattr(torch._C, "_cuda_isCurrentStreamCapturing", None)  # noqa: SLF001  without a frame of Python
+
+
+def fits(counters: int, size_bytes: int) -> bool:
+    """Return whether ``workspace`` can be that large; asked when a call is planned."""
+    return counters <= MAX_COUNTERS and size_bytes <= MAX_BYTES
+
+
+def workspace(device: torch.device, counters: int, size_bytes: int) -> Workspace | None:
+    """Return the workspace of the device's current stream for one launch, or None if there is none now.
+
+    Args:
+        device: The launch's.
+        counters: Number of counters.
+        size_bytes: Size of the scratch memory.
+    """
+    if device.type != "cuda":
+        captured = getattr(executor.switch.active, "workspace", None) if device.type == "meta" else None
+        if captured is not None:  # the call is being captured
+            return Workspace(*captured(counters, size_bytes))
+        zeros = torch.zeros(counters, dtype=torch.int32, device=device)
+        return Workspace(zeros, allocate.empty((-(-size_bytes // 8),), dtype=torch.int64, device=device))
+    index = device.index
+    if _stream_of is None or _capturing is None or _capturing():
+        return None
+    found = _workspaces.get((index, _stream_of(index)))
+    if found is None or found.scratch.numel() * 8 < size_bytes:
+        return _make(device, size_bytes, found)
+    return found
+
+
+def _make(device: torch.device, size_bytes: int, before: Workspace | None) -> Workspace:
+    """Make a stream's workspace, or enlarge it: the old one is freed in the stream's order."""
+    zeros = torch.zeros(MAX_COUNTERS, dtype=torch.int32, device=device) if before is None else before.counters
+    size = max(1 << 20, 1 << (size_bytes - 1).bit_length())
+    made = Workspace(zeros, torch.empty(size // 8, dtype=torch.int64, device=device))
+    _workspaces[device.index, _stream_of(device.index)] = made  # type: ignore[misc]  # workspace asked whether there is one
+    return made

@@ -1,0 +1,202 @@
+"""One row of x against affine weights of 2, 4 or 8 bits in one launch: up to three weights, or a gated pair.
+
+A program holds x in registers and walks over tiles of weight rows, one tile ahead; its wavefronts share K, so that no
+partial sums go through memory. Of each word, four neighbours of a lane's are loaded at once, and a code is used where
+it stands in a mantissa: what the exponent adds comes off once a tile, with the sum of x that the biases need too.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from rocmend.kernels.language import narrow
+
+
+@triton.jit
+def _unstack(x, COUNT: tl.constexpr):
+    """Split the last axis of [Q, WIDE, COUNT] into a tuple of [Q, WIDE], in bit-reversed order."""
+    if COUNT == 2:
+        return tl.split(x)
+    else:  # noqa: RET505  Triton 3.6 compiles what follows a return
+        even, odd = tl.split(x.reshape(x.shape[0], x.shape[1], COUNT // 2, 2))
+        return _unstack(even, COUNT // 2) + _unstack(odd, COUNT // 2)
+
+
+@triton.constexpr_function
+def _place(j, codes):
+    """Reverse the bits of j, a number below ``codes``."""
+    place, bits = 0, codes.bit_length() - 1
+    for bit in range(bits):
+        place |= (j >> bit & 1) << (bits - 1 - bit)
+    return place
+
+
+@triton.constexpr_function
+def _low(j, paired):
+    """Return whether code j of a 4-bit word shares its neighbour's shift, four bits lower in the mantissa."""
+    return paired and j in {0, 3, 6}
+
+
+@triton.jit
+def _mantissa(words, zero, J: tl.constexpr, BITS: tl.constexpr, PAIRED: tl.constexpr):
+    """Return code J of each word as fp32: 128 + q or, where ``_low``, 128 + q / 16; 1 + q / 2**BITS unless PAIRED.
+
+    ``zero`` is not known to the compiler to be zero: with it mask and exponent are in registers, and ``v_and_or_b32``
+    (``lop3``) applies both.
+    """
+    LAST: tl.constexpr = 12 if _low(J, PAIRED) else 16 if PAIRED else 23 - BITS
+    SHIFT: tl.constexpr = J * BITS - LAST
+    MASK: tl.constexpr = ((1 << BITS) - 1) << LAST
+    EXPONENT: tl.constexpr = 0x43000000 if PAIRED else 0x3F800000
+    if SHIFT > 0:
+        words = words >> SHIFT
+    elif SHIFT < 0:
+        words = words << -SHIFT
+    return ((words & (MASK + zero)) | (EXPONENT + zero)).to(tl.float32, bitcast=True)
+
+
+@triton.jit
+def _load(w_rows, s_rows, b_rows, q, WIDE: tl.constexpr, SHARE: tl.constexpr, EVEN: tl.constexpr, count):
+    """Load words [ROWS, Q, WIDE], scales and biases [ROWS, Q] of the rows that the pointers [ROWS] begin."""
+    at = (q[:, None] * WIDE + tl.arange(0, WIDE)[None, :])[None, :, :]
+    if EVEN:
+        w = tl.load(w_rows[:, None, None] + at)
+        s = tl.load(s_rows[:, None] + (q // SHARE)[None, :])
+        b = tl.load(b_rows[:, None] + (q // SHARE)[None, :])
+    else:
+        inside = q < count
+        w = tl.load(w_rows[:, None, None] + at, mask=inside[None, :, None], other=0)
+        s = tl.load(s_rows[:, None] + (q // SHARE)[None, :], mask=inside[None, :], other=0.0)
+        b = tl.load(b_rows[:, None] + (q // SHARE)[None, :], mask=inside[None, :], other=0.0)
+    return w, s, b
+
+
+@triton.jit
+def _rows(
+    tile, t, w0_ptr, s0_ptr, b0_ptr, out0_ptr, w1_ptr, s1_ptr, b1_ptr, out1_ptr, w2_ptr, s2_ptr, b2_ptr, out2_ptr,
+    N0, N1, N2, words, groups, COUNT: tl.constexpr, GATED: tl.constexpr, BLOCK_N: tl.constexpr, PARTS: tl.constexpr,
+):  # fmt: skip
+    """Return pointers [ROWS] to words, scales and biases of part t of a tile; its output, first column and columns.
+
+    Tiles go through the first weights, then the second and the third; with a gate, through rows of both in turn.
+    """
+    TILE: tl.constexpr = BLOCK_N * PARTS
+    w_ptr, s_ptr, b_ptr, out_ptr, N = w0_ptr, s0_ptr, b0_ptr, out0_ptr, N0
+    before = 0
+    place = tl.arange(0, 2 * BLOCK_N if GATED else BLOCK_N)
+    if GATED:
+        up = place % 2 == 1
+        w_ptr = tl.where(up, w1_ptr, w_ptr)
+        s_ptr = tl.where(up, s1_ptr, s_ptr)
+        b_ptr = tl.where(up, b1_ptr, b_ptr)
+        place = place // 2
+    elif COUNT > 1:
+        second = tl.cdiv(N0, TILE)
+        later = tile >= second
+        w_ptr = tl.where(later, w1_ptr, w_ptr)
+        s_ptr = tl.where(later, s1_ptr, s_ptr)
+        b_ptr = tl.where(later, b1_ptr, b_ptr)
+        out_ptr = tl.where(later, out1_ptr, out_ptr)
+        N = tl.where(later, N1, N)
+        before = tl.where(later, second, 0)
+        if COUNT > 2:
+            third = second + tl.cdiv(N1, TILE)
+            last = tile >= third
+            w_ptr = tl.where(last, w2_ptr, w_ptr)
+            s_ptr = tl.where(last, s2_ptr, s_ptr)
+            b_ptr = tl.where(last, b2_ptr, b_ptr)
+            out_ptr = tl.where(last, out2_ptr, out_ptr)
+            N = tl.where(last, N2, N)
+            before = tl.where(last, third, before)
+    first = (tile - before) * TILE
+    n = tl.minimum(first + place * PARTS + t, N - 1).to(tl.int64)
+    return w_ptr + n * words, s_ptr + n * groups, b_ptr + n * groups, out_ptr, first, N
+
+
+@triton.jit
+def _join(parts, COUNT: tl.constexpr):
+    """Join 1, 2 or 4 tensors [ROWS, Q] to [ROWS, Q, COUNT]."""
+    if COUNT == 1:
+        return parts[0][:, :, None]
+    elif COUNT == 2:  # noqa: RET505  Triton 3.6 compiles what follows a return
+        return tl.join(parts[0], parts[1])
+    else:
+        four = tl.join(tl.join(parts[0], parts[2]), tl.join(parts[1], parts[3]))
+        return four.reshape(four.shape[0], four.shape[1], 4)
+
+
+@triton.jit
+def gemv_kernel(
+    x_ptr, w0_ptr, s0_ptr, b0_ptr, out0_ptr, w1_ptr, s1_ptr, b1_ptr, out1_ptr, w2_ptr, s2_ptr, b2_ptr, out2_ptr,
+    N0, N1, N2, words, groups, tiles, x_stride, w_batch,
+    GROUP: tl.constexpr, BITS: tl.constexpr, COUNT: tl.constexpr, GATED: tl.constexpr, PAIRED: tl.constexpr,
+    WORDS: tl.constexpr, WIDE: tl.constexpr, EVEN: tl.constexpr, BLOCK_N: tl.constexpr, PARTS: tl.constexpr,
+):  # fmt: skip
+    """Compute out[n] = Σ_g s · Σ x·q + b · Σ x for the rows of each weight; ``silu(first) · second`` where GATED.
+
+    Programs: (walkers over tiles of PARTS times BLOCK_N rows, batch). WORDS is a power of two that holds a row's words.
+    """
+    CODES: tl.constexpr = 32 // BITS
+    SHARE: tl.constexpr = GROUP // (WIDE * CODES)
+    UNIT: tl.constexpr = 1 if PAIRED else 1 << BITS
+    dtype: tl.constexpr = out0_ptr.dtype.element_ty
+    zero = words >> 31
+    batch = tl.program_id(1).to(tl.int64)
+    w0_ptr += batch * w_batch * words
+    s0_ptr += batch * w_batch * groups
+    b0_ptr += batch * w_batch * groups
+    out0_ptr += batch * N0
+    q = tl.arange(0, WORDS // WIDE)
+    count = words // WIDE
+    tile = tl.program_id(0)
+    w_rows, s_rows, b_rows, out_ptr, first, N = _rows(
+        tile, 0, w0_ptr, s0_ptr, b0_ptr, out0_ptr, w1_ptr, s1_ptr, b1_ptr, out1_ptr, w2_ptr, s2_ptr, b2_ptr, out2_ptr,
+        N0, N1, N2, words, groups, COUNT, GATED, BLOCK_N, PARTS,
+    )  # fmt: skip
+    w_next, s_next, b_next = _load(w_rows, s_rows, b_rows, q, WIDE, SHARE, EVEN, count)
+    at = (q[:, None] * WIDE + tl.arange(0, WIDE)[None, :])[:, :, None] * CODES + tl.arange(0, CODES)[None, None, :]
+    if EVEN:
+        x = tl.load(x_ptr + batch * x_stride + at)
+    else:
+        x = tl.load(x_ptr + batch * x_stride + at, mask=(q < count)[:, None, None], other=0.0)
+    unstacked = _unstack(x.to(tl.float32), CODES)
+    total = tl.zeros([WORDS // WIDE, WIDE], tl.float32)
+    offset = tl.zeros([WORDS // WIDE, WIDE], tl.float32)
+    held = ()
+    for j in tl.static_range(CODES):
+        one = unstacked[_place(j, CODES)]
+        total += one
+        if _low(j, PAIRED):
+            one = one * 16
+        offset += one
+        held = held + (one[None, :, :],)
+    total = tl.sum(total, axis=1)[None, :]
+    offset = tl.sum(offset, axis=1)[None, :] * (128 if PAIRED else 1)
+    for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
+        out_here, first_here, N_here = out_ptr, first, N
+        parts = ()
+        for t in tl.static_range(PARTS):
+            w, s, b = w_next, s_next, b_next
+            after = tile if t + 1 < PARTS else tl.minimum(tile + tl.num_programs(0), tiles - 1)
+            w_rows, s_rows, b_rows, out_ptr, first, N = _rows(
+                after, (t + 1) % PARTS, w0_ptr, s0_ptr, b0_ptr, out0_ptr, w1_ptr, s1_ptr, b1_ptr, out1_ptr,
+                w2_ptr, s2_ptr, b2_ptr, out2_ptr, N0, N1, N2, words, groups, COUNT, GATED, BLOCK_N, PARTS,
+            )  # fmt: skip
+            w_next, s_next, b_next = _load(w_rows, s_rows, b_rows, q, WIDE, SHARE, EVEN, count)
+            acc = tl.zeros([w.shape[0], WORDS // WIDE, WIDE], tl.float32)
+            for j in tl.static_range(CODES):
+                acc = tl.fma(_mantissa(w, zero, j, BITS, PAIRED), held[j], acc)
+            part = (s.to(tl.float32) * UNIT) * (tl.sum(acc, axis=2) - offset) + b.to(tl.float32) * total
+            parts = parts + (part,)
+        product = tl.sum(_join(parts, PARTS), axis=1)  # one exchange between wavefronts for all parts
+        n = first_here + tl.arange(0, BLOCK_N * PARTS)
+        if GATED:
+            gate, up = tl.split(product.reshape(BLOCK_N, 2, PARTS).permute(0, 2, 1))
+            gate = narrow(gate, dtype).to(tl.float32)
+            up = narrow(up, dtype).to(tl.float32)
+            sigmoid = narrow(tl.div_rn(tl.full(gate.shape, 1.0, tl.float32), 1.0 + tl.exp(-gate)), dtype)
+            silu = narrow(gate * sigmoid.to(tl.float32), dtype).to(tl.float32)
+            product = silu * up
+        product = product.reshape(BLOCK_N * PARTS)
+        tl.store(out_here + n, narrow(product, dtype), mask=n < N_here)
