@@ -23,8 +23,8 @@ from rocmend.kernels.without import switched_off
 
 DEVICE = torch.device("cuda")
 CACHE_BYTES = 160_000_000
-PRODUCTS = ("lanes", "walkers", "walkers_rows", "warpgroups")
-EXPERTS = ("digits", "burst", "walkers", "diagonal", "experts", "resident", "tiles")
+PRODUCTS = ("lanes", "walkers_rows", "warpgroups")
+EXPERTS = ("digits", "walkers", "experts", "tiles")
 Calls = list[Callable[[], Any]]
 
 

@@ -25,10 +25,8 @@ from rocmend.mlx.execute.planner import planner
 mx: Any = mlx.core
 
 KERNELS = (
-    "quantized_matmul.lanes", "quantized_matmul.walkers", "quantized_matmul.walkers_rows",
-    "quantized_matmul.warpgroups",
-    "gather_qmm.digits", "gather_qmm.burst", "gather_qmm.walkers", "gather_qmm.diagonal", "gather_qmm.experts",
-    "gather_qmm.resident", "gather_qmm.tiles",
+    "quantized_matmul.lanes", "quantized_matmul.walkers_rows", "quantized_matmul.warpgroups",
+    "gather_qmm.digits", "gather_qmm.walkers", "gather_qmm.experts", "gather_qmm.tiles",
 )  # fmt: skip
 SPEED = Path(__file__).resolve().parents[2] / "src" / "rocmend" / "mlx" / "programs" / "speed.py"
 

@@ -12,7 +12,9 @@ np = pytest.importorskip("numpy")
 pytest.importorskip("triton")
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels import choose, dequantize, gather_mm, gather_qmm, gather_qmm_swiglu, quantize
+from rocmend.kernels import choose, dequantize, executor, gather_mm, gather_qmm, gather_qmm_swiglu, quantize
+from rocmend.kernels.common import gluon
+from rocmend.kernels.target import by_name
 from rocmend.kernels.tuning import Config
 from rocmend.kernels.tuning.lookup import forced
 
@@ -77,23 +79,45 @@ def _wanted(x: Any, parts: Any, chosen: Any) -> Any:
     return torch.einsum("tk,tenk->ten", x.double(), weights.double()[chosen])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("slices", "tiles", "mates"), [(1, 1, 2), (2, 1, 4), (2, 2, 2), (1, 4, 1)])
-def test_rows_of_one_expert_are_served_together(slices: int, tiles: int, mates: int) -> None:
-    """Up to ``mates`` rows of an expert share its weights, whichever rows those are and however many are left over."""
+@pytest.mark.parametrize("bits", [4, 8])
+def test_a_few_rows_in_a_half_type(bits: int) -> None:
     generator = torch.Generator().manual_seed(7)
-    parts = _experts(generator, 24, 576)  # 9 groups: the last step of K, and the last tile of n, are not full
+    # 9 groups and 23 rows of weights: the last step of K, and the last program's outputs, are not full.
+    parts = quantize(torch.randn(4, 23, 576, generator=generator).half(), bits=bits)
     x = torch.randn(2, 1, 1, 576, generator=generator).half()
-    chosen = torch.tensor([[2, 0, 2], [2, 2, 2]])
-    record = Config({"SLICES": slices, "TILES": tiles, "MATES": mates, "STAGES": 3, "num_warps": 1})
-    with choose.prefer("triton"), forced("gather_qmm", "diagonal", record):
-        out = gather_qmm(x, *parts, rhs_indices=chosen)
-        fused = gather_qmm_swiglu(x, parts, parts, rhs_indices=chosen) if tiles == 2 else None
-    wanted = _wanted(x[:, 0, 0], parts, chosen)
+    chosen = torch.tensor([[2, 0, 2], [2, 2, 3]])
+    weights = dequantize(parts[0], *(part.float() for part in parts[1:]), bits=bits)
+    wanted = torch.einsum("tk,tenk->ten", x[:, 0, 0].double(), weights.double()[chosen])
+    with choose.prefer("triton"):
+        out = gather_qmm(x, *parts, rhs_indices=chosen, bits=bits)
+        fused = gather_qmm_swiglu(x, parts, parts, rhs_indices=chosen, bits=bits)
     torch.testing.assert_close(out[:, :, 0].double(), wanted, rtol=2e-3, atol=2e-2)
-    if fused is not None:
-        wanted = torch.nn.functional.silu(wanted) * wanted
-        torch.testing.assert_close(fused[:, :, 0].double(), wanted, rtol=4e-3, atol=0.5)
+    wanted = torch.nn.functional.silu(wanted) * wanted
+    torch.testing.assert_close(fused[:, :, 0].double(), wanted, rtol=4e-3, atol=0.5)
+
+
+@pytest.mark.parametrize("target", ["sm80", "sm90", "gfx1151", "gfx942"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("form", [("affine", 4, 64), ("affine", 8, 64), ("mxfp4", 4, 32)], ids=str)
+def test_a_few_rows_on_any_gpu(
+    form: tuple[str, int, int], dtype: str, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every format and type has a kernel that needs neither Gluon nor a vendor's instructions."""
+    monkeypatch.setattr(gluon, "SUITED", False)
+    mode, bits, group = form
+    kind = getattr(torch, dtype)
+    x = torch.empty(2, 1, 1, 512, dtype=kind, device="meta")
+    w = torch.empty(8, 32, 512 * bits // 32, dtype=torch.int32, device="meta")
+    scales = torch.empty(8, 32, 512 // group, dtype=kind if mode == "affine" else torch.uint8, device="meta")
+    parts = (w, scales, scales if mode == "affine" else None)
+    chosen = torch.empty(2, 4, dtype=torch.int32, device="meta")
+    recorder = executor.Recorder(by_name(target))
+    options = {"rhs_indices": chosen, "mode": mode, "bits": bits, "group_size": group}
+    with executor.using(recorder), choose.prefer("triton"):
+        gather_qmm(x, *parts, **options)
+        gather_qmm_swiglu(x, parts, parts, **options)
+    kernel = "gemv_kernel" if mode == "affine" else "pairs_kernel"
+    assert [launch.kernel.__name__ for launch in recorder.launches] == [kernel] * 2
 
 
 @pytest.mark.slow

@@ -257,7 +257,7 @@ def test_tensors_at_odd_addresses_take_the_other_kernel(gated: bool, monkeypatch
     monkeypatch.setattr(gluon, "SUITED", True)
     kernels = "rocmend.kernels.ops.gather_qmm.kernels"
     walking = importlib.import_module(f"{kernels}.walkers").walkers_kernel
-    diagonal = importlib.import_module(f"{kernels}.diagonal").diagonal_kernel
+    pairs = importlib.import_module(f"{kernels}.pairs").pairs_kernel
     chosen = torch.zeros(2, 3, dtype=torch.int32)
     x = torch.zeros(2 * 768 + 8, dtype=torch.bfloat16)
 
@@ -276,5 +276,5 @@ def test_tensors_at_odd_addresses_take_the_other_kernel(gated: bool, monkeypatch
     assert launch.kernel is walking
     # All that it takes is given: what is not there by position has to be a constant.
     assert len(launch.args) + len(launch.constants) == len(walking.arg_names)
-    assert launched(x[4:-4].view(2, 1, 1, 768), _experts(32, 768)).kernel is diagonal
-    assert launched(at_start, _experts(32, 768, offset=2)).kernel is diagonal
+    assert launched(x[4:-4].view(2, 1, 1, 768), _experts(32, 768)).kernel is pairs
+    assert launched(at_start, _experts(32, 768, offset=2)).kernel is pairs

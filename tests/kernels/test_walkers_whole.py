@@ -75,9 +75,9 @@ def test_a_few_rows_of_some_experts(worker: Worker, gated: bool) -> None:
     x, chosen = m.normal(5, 1, 1, 2048, dtype="bfloat16"), m.integers(0, 3, 5, 2)
     weights = [matrices(m, FORM, "bfloat16", (3, 32, 2048)) for _ in range(2)]
     named = OPTIONS | {"rhs_indices": chosen}
-    none = Config({"most": 0, "SETS": 1, "PARTS": 1, "HELD": 0, "num_warps": 4})
+    none = Config({"most": 0, "SETS": 1, "PARTS": 1, "num_warps": 4})
     function, truth = (gather_qmm_swiglu, gathered.gather_qmm_swiglu) if gated else (gather_qmm, gathered.gather_qmm)
-    with allocate.poisoned(), forced("gather_qmm", "digits", none), forced("gather_qmm", "burst", none):
+    with allocate.poisoned(), forced("gather_qmm", "digits", none):
         target = by_name("sm90", compute_units=4)
         out, kernels = called(worker, target, function, x, *(weights if gated else weights[0]), **named)
     assert kernels == ["walkers_kernel"]

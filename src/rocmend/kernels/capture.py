@@ -88,7 +88,7 @@ class CaptureExecutor(Recorder):
 
     def uses(self, memory: int) -> bool:
         """Return whether a recorded launch has a part of some memory as an argument."""
-        args = [arg for one in self.launches for arg in one.args if isinstance(arg, torch.Tensor)]
+        args = [arg for launch in self.launches for arg in launch.args if isinstance(arg, torch.Tensor)]
         return any(_storage_id(arg) == memory for arg in args)
 
     def launch(
@@ -108,8 +108,8 @@ class CaptureMode(TorchDispatchMode):
         super().__init__()  # type: ignore[no-untyped-call]  # torch's
         self.recorder, self.arguments = recorder, len(arguments)
         self.zeroed: set[int] = set()
-        self.bases: list[torch.Tensor | None] = [one if isinstance(one, torch.Tensor) else None for one in arguments]
-        self._indices = {_storage_id(one): index for index, one in enumerate(self.bases) if one is not None}
+        self.bases: list[torch.Tensor | None] = [arg if isinstance(arg, torch.Tensor) else None for arg in arguments]
+        self._indices = {_storage_id(tensor): index for index, tensor in enumerate(self.bases) if tensor is not None}
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -129,7 +129,7 @@ class CaptureMode(TorchDispatchMode):
             self.zeroed.add(self.base_of(out))
             return out
         results = out if isinstance(out, (tuple, list)) else (out,)
-        if func._schema.is_mutable or not all(one in self for one in results if isinstance(one, torch.Tensor)):  # noqa: SLF001
+        if func._schema.is_mutable or not all(tensor in self for tensor in results if isinstance(tensor, torch.Tensor)):  # noqa: SLF001
             raise NotCapturableError(f"it computes with {name}")
         return out
 
@@ -168,7 +168,7 @@ def capture(function: Callable[[Arguments], Any], arguments: Arguments) -> Captu
     Raises:
         NotCapturableError: The call does something else too, or launches do not go to a GPU or the interpreter now.
     """
-    tensors = [one for one in arguments if isinstance(one, torch.Tensor)]
+    tensors = [arg for arg in arguments if isinstance(arg, torch.Tensor)]
     if not tensors:
         raise NotCapturableError("it has no tensor")
     device = tensors[0].device
@@ -177,10 +177,10 @@ def capture(function: Callable[[Arguments], Any], arguments: Arguments) -> Captu
     target = executor.target_for(device)
     if unavailable := executor.triton_unavailable(target):
         raise NotCapturableError(unavailable)
-    for one in tensors:
-        if one.device != device or type(one) not in _PLAIN or one.is_conj() or one.is_neg():
+    for tensor in tensors:
+        if tensor.device != device or type(tensor) not in _PLAIN or tensor.is_conj() or tensor.is_neg():
             raise NotCapturableError("tensors of several devices, or of a special kind")
-    meta = tuple([_without_data(one, index) for index, one in enumerate(arguments)])
+    meta = tuple([_without_data(arg, index) for index, arg in enumerate(arguments)])
     if not _lock.acquire(blocking=False):
         raise NotCapturableError("another thread captures", lasting=False)
     try:
@@ -223,26 +223,28 @@ def _captured(mode: CaptureMode, result: Any, device: torch.device) -> Captured:
     """
     result_type: Any = type(result) if isinstance(result, tuple) else None
     values = result if isinstance(result, tuple) else (result,)
-    results = [_result_index(one, mode) for one in values]
-    launches = [_captured_launch(one, mode) for one in mode.recorder.launches]
+    results = [_result_index(value, mode) for value in values]
+    launches = [_captured_launch(launch, mode) for launch in mode.recorder.launches]
     if len(mode.recorder.workspaces) > 1:
         raise NotCapturableError("it requests two workspaces")
-    workspace = [mode.base_of(one) for _, tensors in mode.recorder.workspaces for one in tensors]
-    layouts = {index: one for index, one in enumerate(mode.bases) if index >= mode.arguments and index not in workspace}
-    layouts |= {index: one for one, index in zip(values, results, strict=True) if index in layouts}
+    workspace = [mode.base_of(tensor) for _, tensors in mode.recorder.workspaces for tensor in tensors]
+    layouts = {
+        index: base for index, base in enumerate(mode.bases) if index >= mode.arguments and index not in workspace
+    }
+    layouts |= {index: value for value, index in zip(values, results, strict=True) if index in layouts}
     returned = [index for index in results if index is not None]
     if len(returned) != len(set(returned)):
         raise NotCapturableError("two results share memory")
-    used = sorted(({one.base for launch in launches for one in launch.tensors} | set(returned)) & set(layouts))
+    used = sorted(({part.base for launch in launches for part in launch.tensors} | set(returned)) & set(layouts))
     pooled, size = _pool(layouts, [index for index in used if index not in returned and index not in mode.zeroed])
     used = [index for index in used if index not in pooled]
     numbers: dict[int | None, int] = {index: index for index in range(mode.arguments)}
     order = [*used, *([None] if pooled else []), *workspace]
     numbers |= {old: mode.arguments + new for new, old in enumerate(order)}
     outputs = [
-        allocate.Output(one.shape, one.dtype, device, one.stride())
-        for one in (layouts[index] for index in used)
-        if one is not None
+        allocate.Output(tensor.shape, tensor.dtype, device, tensor.stride())
+        for tensor in (layouts[index] for index in used)
+        if tensor is not None
     ]
     if pooled:
         outputs.append(allocate.Output((size,), torch.uint8, device))
@@ -258,8 +260,8 @@ def _captured(mode: CaptureMode, result: Any, device: torch.device) -> Captured:
             launch._replace(
                 tensors=tuple(
                     [
-                        one._replace(base=numbers[one.base], offset=one.offset + pooled.get(one.base, 0))
-                        for one in launch.tensors
+                        part._replace(base=numbers[part.base], offset=part.offset + pooled.get(part.base, 0))
+                        for part in launch.tensors
                     ]
                 )
             )
@@ -280,8 +282,8 @@ def _pool(layouts: Mapping[int, torch.Tensor | None], temporary: Sequence[int]) 
     offsets: dict[int, int] = {}
     size = 0
     for index in temporary:
-        one = layouts[index]
-        needed = 0 if one is None else one.untyped_storage().nbytes()
+        tensor = layouts[index]
+        needed = 0 if tensor is None else tensor.untyped_storage().nbytes()
         if needed <= MAX_POOLED_BYTES:
             offsets[index] = size
             size += -(-needed // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
@@ -291,13 +293,13 @@ def _pool(layouts: Mapping[int, torch.Tensor | None], temporary: Sequence[int]) 
 def _captured_launch(launch: Launch, mode: CaptureMode) -> CapturedLaunch:
     """Return a launch with its tensors as parts of known memory."""
     tensors, args = [], list(launch.args)
-    for position, one in enumerate(launch.args):
-        if isinstance(one, torch.Tensor):
-            offset = int(one.storage_offset()) * one.element_size()
-            tensors.append(TensorArgument(position, mode.base_of(one), offset, one))
+    for position, arg in enumerate(launch.args):
+        if isinstance(arg, torch.Tensor):
+            offset = int(arg.storage_offset()) * arg.element_size()
+            tensors.append(TensorArgument(position, mode.base_of(arg), offset, arg))
             args[position] = None
-        elif isinstance(one, VaryingNumber):
-            args[position] = Number(one.index)
+        elif isinstance(arg, VaryingNumber):
+            args[position] = Number(arg.index)
     kernel = launch.kernel
     bound = kernel if isinstance(kernel, LibraryCall) else bind(kernel, launch.constants, launch.config)
     return CapturedLaunch(bound, launch.grid, tuple(args), tuple(tensors))

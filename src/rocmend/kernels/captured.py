@@ -75,7 +75,7 @@ class LibraryCall:
         """Compute on the device of the first tensor, on torch's current stream there."""
         index = tensors[0].get_device()
         with torch.cuda.device(index):
-            self.work(launcher.stream_of(index), *[one.data_ptr() for one in tensors])
+            self.work(launcher.stream_of(index), *[tensor.data_ptr() for tensor in tensors])
         return Compiled(self.run, (), (), self)
 
     def run(self, _x: int, _y: int, _z: int, stream: int, *addresses: int) -> None:
@@ -224,10 +224,10 @@ class Captured:
     @property
     def kernels(self) -> tuple[Any, ...]:
         """The kernels, each once."""
-        return tuple(dict.fromkeys([one.kernel.kernel for one in self.launches]))
+        return tuple(dict.fromkeys([launch.kernel.kernel for launch in self.launches]))
 
     @property
     def settings(self) -> tuple[Setting, ...]:
         """The settings of all library calls."""
-        library = [one.kernel for one in self.launches if isinstance(one.kernel, LibraryCall)]
-        return tuple(dict.fromkeys([setting for one in library for setting in one.settings]))
+        library = [launch.kernel for launch in self.launches if isinstance(launch.kernel, LibraryCall)]
+        return tuple(dict.fromkeys([setting for call in library for setting in call.settings]))

@@ -102,8 +102,8 @@ class BoundKernel:
         self._compiled: dict[Any, Compiled] = {}
         self._first_tensor = 0
         parameters = getattr(kernel, "params", ())
-        self._constant_names = tuple(one.name for one in parameters if one.is_constexpr)
-        constant = [one.is_constexpr for one in parameters]
+        self._constant_names = tuple(parameter.name for parameter in parameters if parameter.is_constexpr)
+        constant = [parameter.is_constexpr for parameter in parameters]
         # Gluon's functions are Triton's in all that a launch sees.
         self._direct = _KNOWN and isinstance(kernel, _JIT_FUNCTION) and constant == sorted(constant)
 
@@ -153,7 +153,7 @@ class BoundKernel:
         if getattr(kernel, "function", None) is None or len(args) + len(self._constant_names) != len(parameters):
             return None  # vetoed by a hook, or run-time parameters left to their defaults
         carveout.prefer(kernel, self.config.get("carveout", 0))
-        values = {one.name: one.default for one in parameters} | self.constants
+        values = {parameter.name: parameter.default for parameter in parameters} | self.constants
         if len(self._compiled) >= MAX_COMPILED:
             self._compiled.clear()
         prefix = (kernel.function, kernel.packed_metadata, None, None, None)  # neither metadata for hooks nor hooks
@@ -276,8 +276,8 @@ def _viewed(
         return tensors
     pairs = zip(tensors, types, strict=True)
     return [
-        one if one is None or dtype is None else (one if one.dim() else one.reshape(1)).view(dtype)
-        for one, dtype in pairs
+        tensor if tensor is None or dtype is None else (tensor if tensor.dim() else tensor.reshape(1)).view(dtype)
+        for tensor, dtype in pairs
     ]
 
 

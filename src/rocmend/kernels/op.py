@@ -85,6 +85,8 @@ class Op:
         cost: Flops and bytes of a problem.
         tolerance: By output dtype.
         cases: ``module:function`` that yields the suite's cases.
+        formats: ``module:function`` that yields cases that are compiled and never run: each format of quantized weights
+            with each class of tuning records.
         shape_class: Names the class of shapes that a problem belongs to, for tuning records.
         mlx: Name in MLX whose semantics the op has, if any.
         sources: URLs of what was followed.
@@ -101,6 +103,7 @@ class Op:
     cost: Callable[[Problem], Cost]
     tolerance: Mapping[str, Tolerance]
     cases: str
+    formats: str = ""
     shape_class: Callable[[Problem], str] = lambda _problem: "any"
     mlx: str | None = None
     sources: tuple[str, ...] = ()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from rocmend.kernels.captured import Arguments
 
 Tensors = Sequence[torch.Tensor | None]
+LOG = logging.getLogger("rocmend.kernels")
 VARIABLE = "ROCMEND_KERNELS_CAPTURE_AFTER"
 _DEFAULT_CAPTURE_AFTER = 32
 
@@ -32,8 +34,12 @@ class _Settings:
     """How many calls of a kind run normally before one is captured, at least 1."""
 
     def __init__(self) -> None:
+        self.capture_after = _DEFAULT_CAPTURE_AFTER
         value = os.environ.get(VARIABLE, "")
-        self.capture_after = max(1, int(value)) if value.isdecimal() else _DEFAULT_CAPTURE_AFTER
+        if value.isdecimal():
+            self.capture_after = max(1, int(value))
+        elif value:
+            LOG.warning("expected a number in %s, got %r: %d is used.", VARIABLE, value, self.capture_after)
 
 
 _settings = _Settings()
@@ -75,16 +81,18 @@ class cached:  # noqa: N801  a decorator
     @opaque
     def __call__(self, tensors: Tensors, *options: Any, numbers: tuple[int, ...] = ()) -> Any:
         """Compute."""
-        arguments = (*tensors, *numbers) if numbers else tensors
-        if torch.is_grad_enabled():
-            for one in tensors:
-                if one is not None and one.requires_grad:
-                    return self.plan(arguments, options)(*arguments)
-        key = (
+        key: Any = (
             options,
-            *[None if one is None else (one.dtype, one.device, one.shape, one.stride()) for one in tensors],
-            *map(_specialization, numbers),
+            *[None if t is None else (t.dtype, t.device, t.shape, t.stride()) for t in tensors],
         )
+        arguments: Arguments = tensors
+        if numbers:
+            key = (*key, *map(_specialization, numbers))
+            arguments = (*tensors, *numbers)
+        if torch.is_grad_enabled():
+            for tensor in tensors:
+                if tensor is not None and tensor.requires_grad:
+                    return self.plan(arguments, options)(*arguments)
         call = self.calls.get(key)
         return _first(self, key, arguments, options) if call is None else call(arguments)
 

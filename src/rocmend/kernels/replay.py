@@ -48,8 +48,8 @@ class Replay:
 
     def __call__(self, arguments: Arguments) -> Any:
         """Compute with views of the tensors: the first time, under hooks, or on a device that is not current."""
-        tensors = [one for one in arguments if isinstance(one, torch.Tensor)]
-        if any(one.data_ptr() & 15 for one in tensors) or (launcher.HIP and any(map(launcher.large, tensors))):
+        tensors = [arg for arg in arguments if isinstance(arg, torch.Tensor)]
+        if any(tensor.data_ptr() & 15 for tensor in tensors) or (launcher.HIP and any(map(launcher.large, tensors))):
             return self._compute(arguments)
         if any(found() is not wanted for found, wanted in self._settings):
             return self._compute(arguments)
@@ -61,20 +61,20 @@ class Replay:
         for index in captured.zeroed:
             bases[index].zero_()
         compiled = []
-        for one in captured.launches:
-            args = [arguments[arg.argument] if isinstance(arg, Number) else arg for arg in one.args]
-            for tensor in one.tensors:
+        for launch in captured.launches:
+            args = [arguments[arg.argument] if isinstance(arg, Number) else arg for arg in launch.args]
+            for tensor in launch.tensors:
                 args[tensor.position] = _view(bases[tensor.base], tensor)
-            compiled.append(one.kernel.launch(one.grid, args))
+            compiled.append(launch.kernel.launch(launch.grid, args))
         if self.generated is None and compiled and all(compiled):
             self._generate(arguments, [_compiled(*pair) for pair in zip(captured.launches, compiled, strict=True)])
-        results = [None if one is None else bases[one] for one in captured.results]
+        results = [None if index is None else bases[index] for index in captured.results]
         if captured.result_type is None:
             return results[0]
         return tuple(results) if captured.result_type is tuple else captured.result_type(*results)
 
     def _generate(self, arguments: Arguments, launches: Sequence[CompiledLaunch]) -> None:
-        kinds = [ABSENT if one is None else TENSOR if isinstance(one, torch.Tensor) else NUMBER for one in arguments]
+        kinds = [ABSENT if arg is None else TENSOR if isinstance(arg, torch.Tensor) else NUMBER for arg in arguments]
         call = (kinds, launches, self._captured, self._compute, self)
         self.generated = native_replay(*call) or generate(*call)
 
@@ -131,13 +131,13 @@ def generate(
         values[name] = value
         return name
 
-    def argument(one: Any) -> str:
-        if isinstance(one, Number):
-            return f"t{one.argument}"
-        if not isinstance(one, Address):
-            return literal(one)
-        base = f"a{one.base}" if one.base < len(kinds) else f"t{one.base}.data_ptr()"
-        return f"{base} + {one.offset}" if one.offset else base
+    def argument(arg: Any) -> str:
+        if isinstance(arg, Number):
+            return f"t{arg.argument}"
+        if not isinstance(arg, Address):
+            return literal(arg)
+        base = f"a{arg.base}" if arg.base < len(kinds) else f"t{arg.base}.data_ptr()"
+        return f"{base} + {arg.offset}" if arg.offset else base
 
     tensors = [index for index, kind in enumerate(kinds) if kind == TENSOR]
     addresses = " | ".join(f"a{index}" for index in tensors)
@@ -168,10 +168,10 @@ def generate(
         lines.append(f"t{number} = {literal(output.quick)}({', '.join(map(literal, output.quick_args))})")
     lines += [f"t{number}.zero_()" for number in captured.zeroed]
     lines.append(f"stream = stream_of({captured.device_index})")
-    for one in launches:
-        args = [*map(literal, one.grid), "stream", *map(literal, one.prefix), *map(argument, one.args)]
-        lines.append(f"{literal(one.run)}({', '.join(args)})")
-    results = ["None" if one is None else f"t{one}" for one in captured.results]
+    for launch in launches:
+        args = [*map(literal, launch.grid), "stream", *map(literal, launch.prefix), *map(argument, launch.args)]
+        lines.append(f"{literal(launch.run)}({', '.join(args)})")
+    results = ["None" if index is None else f"t{index}" for index in captured.results]
     if captured.result_type is None:
         lines.append(f"return {results[0]}")
     elif captured.result_type is tuple:

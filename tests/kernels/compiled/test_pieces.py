@@ -21,7 +21,7 @@ from rocmend.kernels.compiled.measure import Measured, asked_dots
 from rocmend.kernels.compiled.names import hidden_records, name_of
 from rocmend.kernels.compiled.occupancy import occupancy, register_occupancy
 from rocmend.kernels.compiled.run import _chosen, _reason, unused_records
-from rocmend.kernels.compiled.spec import decode, encode
+from rocmend.kernels.compiled.spec import Spec, decode, encode
 from rocmend.kernels.compiled.table import Row, differences, merged, read_table, write_table
 from rocmend.kernels.compiled.toolchain import Toolchain
 from rocmend.kernels.compiled.toolchains import available, choose_toolchain
@@ -277,6 +277,25 @@ def test_a_subset_takes_the_first_of_those_that_are_alike(subset: str, kept: str
         for case, (kind, record) in kinds.items()
     ]
     assert "".join(spec.case for spec in _chosen(specs, subset)) == kept
+
+
+def _quantized(record: str, bits: int, group_size: int) -> Spec:
+    signature = {"x": "*bf16"}
+    spec = sample("tiles_kernel", "gfx1100", signature, "3.9.0", MODE="affine", BITS=bits, GROUP=group_size)
+    case = f"{record}-b{bits}g{group_size}"
+    return msgspec.structs.replace(spec, op="quantized_matmul", case=case, record=record)
+
+
+def test_the_table_shows_each_group_size_with_each_record_and_each_format() -> None:
+    specs = [_quantized(record, bits, size) for record in ("m1", "m8") for bits in (2, 4, 8) for size in (32, 64, 128)]
+    kept = _chosen(specs, "table")
+    shown = {(spec.record, spec.constant("GROUP")) for spec in kept}
+    assert shown == {(spec.record, spec.constant("GROUP")) for spec in specs}
+    assert {spec.constant("BITS") for spec in kept} == {2, 4, 8}
+    assert len(kept) == len(shown)
+    (fast,) = _chosen(specs, "fast")
+    assert fast.constant("GROUP") == 128  # takes the most registers
+    assert fast in kept  # what is compiled for a comparison is in the table
 
 
 def test_the_overview_tells_how_many_are_right() -> None:

@@ -63,6 +63,12 @@ class Format(NamedTuple):
 _FIXED = {"mxfp4": Format("mxfp4", 4, 32), "mxfp8": Format("mxfp8", 8, 32), "nvfp4": Format("nvfp4", 4, 16)}
 
 
+def every_format() -> tuple[Format, ...]:
+    """Return every format of quantized weights."""
+    affine = (Format("affine", bits, group_size) for bits in AFFINE_BITS for group_size in AFFINE_GROUPS)
+    return *affine, *_FIXED.values()
+
+
 @functools.cache
 def format_of(op: str, mode: str = "affine", bits: int | None = None, group_size: int | None = None) -> Format:
     """Return a format, with MLX's defaults for what is None.

@@ -58,7 +58,7 @@ class Recording(msgspec.Struct, frozen=True):
 
 def compiled_cases(op: Op) -> list[Case]:
     """Return an op's cases whose launches are compiled for every target."""
-    return [case for case in resolve(op.cases)() if case.compiled]
+    return [case for case in resolve(op.cases)() if case.compiled] + list(resolve(op.formats)() if op.formats else ())
 
 
 def record(op: Op, case: Case, target: Target) -> list[Launch]:

@@ -5,6 +5,7 @@ Imports neither torch nor triton: the workers do.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
@@ -202,16 +203,45 @@ def _ordered(recordings: dict[tuple[str, str], dict[str, Any]], names: Sequence[
 
 
 def _chosen(specs: Sequence[Spec], subset: str) -> list[Spec]:
-    """Return the first of those that are alike."""
-    found: dict[object, Spec] = {}
-    for spec in specs:
-        alike: dict[str, object] = {
-            "all": spec.key,
-            "table": (spec.kernel, spec.target, spec.record, spec.operand_bits),
-            "fast": (spec.kernel, spec.target),
-        }
-        found.setdefault(alike[subset], spec)
-    return list(found.values())
+    """Return those of a subset, in their order."""
+    alike: dict[object, list[int]] = {}
+    for at, spec in enumerate(specs):
+        alike.setdefault(spec.key if subset == "all" else (spec.kernel, spec.target), []).append(at)
+    kept: list[int] = []
+    for places in alike.values():
+        # Large groups of quantized weights take the most registers.
+        first = max(places, key=lambda at: _group_size(specs[at]))
+        kept += _covering({at: _shown(specs[at]) for at in places}, first) if subset == "table" else [first]
+    return [specs[at] for at in sorted(kept)]
+
+
+def _covering(shows: dict[int, set[object]], first: int) -> list[int]:
+    """Return few of some specialisations that show together what all of them show, a given one among them."""
+    found, missing = [first], set().union(*shows.values()) - shows[first]
+    while missing:
+        best = max(shows, key=lambda at: len(shows[at] & missing))  # the first of those that show as much
+        found.append(best)
+        missing -= shows[best]
+    return found
+
+
+def _shown(spec: Spec) -> set[object]:
+    """Return what a specialisation shows: its record with the width of an operand and a group size, and its format."""
+    shown: set[object] = {(spec.record, "operand", spec.operand_bits)}
+    if size := _group_size(spec):
+        shown |= {(spec.record, "group", size), ("format", spec.constant("MODE"), spec.constant("BITS"))}
+    return shown
+
+
+def _group_size(spec: Spec) -> int:
+    """Return the size of a group of quantized weights; 0 where there are none (heads have groups, too)."""
+    quantized = spec.op in _with_formats()
+    return (spec.constant("GROUP_SIZE", "GROUP") or 0) if quantized else 0
+
+
+@functools.cache
+def _with_formats() -> frozenset[str]:
+    return frozenset(op.name for op in registry.ops() if op.formats)
 
 
 def _compile(plan: Plan, specs: Sequence[Spec], cache: Cache, progress: Progress) -> tuple[dict[str, Result], int]:

@@ -59,6 +59,12 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         digits = re.search(r"^\*k?[a-z]+(\d+)", first)
         return int(digits[1]) if digits else 0
 
+    def constant(self, *names: str) -> Any:
+        """Return the compile-time constant with the first of some names that the kernel has, encoded; None without."""
+        parameters = list(self.signature)
+        found = {parameters[path[0]]: value for path, value in self.constants if len(path) == 1}
+        return next((found[name] for name in names if name in found), None)
+
     @property
     def identity(self) -> str:
         """A short name of the specialisation that stays when the kernel's source or Triton changes."""

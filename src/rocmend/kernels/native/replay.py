@@ -51,17 +51,19 @@ def native_replay(
     if functions is None or module() is None:
         return None
     try:
-        steps = tuple([_step(one, functions) for one in launches])
+        steps = tuple([_step(launch, functions) for launch in launches])
     except UnknownError:
         return None
     # A graph waits for the work before it; a first kernel with programmatic launch would not. A single one is launched
     # on its own to allow that; several take longer to launch than it gains. Library calls come after the kernels.
-    kernels = next((count for count, one in enumerate(launches) if isinstance(one.kernel, LibraryCall)), len(steps))
+    kernels = next(
+        (count for count, launch in enumerate(launches) if isinstance(launch.kernel, LibraryCall)), len(steps)
+    )
     alone = len(steps) == 1 and kernels == 1 and launches[0].kernel.run.launch_pdl
     graphs = functions.graphs if len(steps) >= MIN_GRAPH_LAUNCHES and not alone else ()
     replay: Callable[[Arguments], Any] = module().Replay(
-        tuple(kinds), tuple([(one.quick, one.quick_args) for one in captured.outputs]), tuple(captured.zeroed),
-        captured.workspace, steps, tuple([-1 if one is None else one for one in captured.results]),
+        tuple(kinds), tuple([(output.quick, output.quick_args) for output in captured.outputs]), tuple(captured.zeroed),
+        captured.workspace, steps, tuple([-1 if index is None else index for index in captured.results]),
         captured.result_type, torch.Tensor.data_ptr, launcher.runtime, launcher.current_device, launcher.stream_of,
         captured.kernels, vars(allocate), captured.device_index, compute, run, functions[:3], graphs, captured.settings,
     )  # fmt: skip
@@ -139,6 +141,6 @@ def _behind(function: int, sizes: Sequence[int], functions: Driver) -> int:
     ):
         found.append(size.value)
     behind = found[len(sizes) :]
-    if found[: len(sizes)] != list(sizes) or len(behind) > MAX_SCRATCH or any(one != 8 for one in behind):
+    if found[: len(sizes)] != list(sizes) or len(behind) > MAX_SCRATCH or any(size != 8 for size in behind):
         raise UnknownError(f"parameters of {found} bytes, expected {list(sizes)}")
     return len(behind)

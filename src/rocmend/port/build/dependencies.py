@@ -218,6 +218,11 @@ _VALUED |= {
     "--trusted-host",
     "--proxy",
     "--log",
+    "--index",
+    "--default-index",
+    "--index-strategy",
+    "--torch-backend",
+    "--python",
 }
 
 

@@ -9,6 +9,7 @@ from rocmend.core.records import Severity
 from rocmend.port.build.dependencies import Dependency, Where, installs, parsed
 from rocmend.port.build.file import TextFile
 from rocmend.port.build.found import commented, note, rewrite, without
+from rocmend.port.build.indexes import Serves, of_command, serves
 from rocmend.port.build.kinds import Kind
 from rocmend.port.build.packages import Role, known
 from rocmend.port.build.shell import Command
@@ -33,6 +34,7 @@ KINDS = (
 PLAN = "Install the project with --no-deps, and its dependencies with the install plan, which omits this one."
 
 
+_NEVER_FOR_ROCM = {Role.CUDA, Role.NONE}
 _known_empty: WeakKeyDictionary[TextFile, dict[tuple[int, int], bool]] = WeakKeyDictionary()
 
 
@@ -42,10 +44,15 @@ def pinned(dependency: Dependency) -> bool:
 
 
 def dependencies(file: TextFile, *roles: Role) -> Iterator[Dependency]:
-    """Yield the dependencies of some roles; conda's own and those of a build are other rules' matter."""
+    """Yield the dependencies of some roles; conda's own and those of a build are other rules' matter.
+
+    What comes from an index for ROCm is right as it is.
+    """
     for dependency in file.dependencies:
         package = known(dependency.name)
-        if package is not None and package.role in roles and dependency.where not in {Where.CONDA, Where.BUILD}:
+        if package is None or package.role not in roles or dependency.where in {Where.CONDA, Where.BUILD}:
+            continue
+        if package.role in _NEVER_FOR_ROCM or serves(file, dependency) is not Serves.ROCM:
             yield dependency
 
 
@@ -82,10 +89,10 @@ def left_out(  # noqa: PLR0913  what is said has as many parts as it has
     )
 
 
-def emptied(command: Command) -> bool:
+def emptied(file: TextFile, command: Command) -> bool:
     """Tell whether nothing is left to install by a command once what does not serve ROCm is left out."""
     found = installs(command)
-    if found is None or found[0] != "pip":
+    if found is None or found[0] != "pip" or of_command(file, command) is not Serves.OTHER:
         return False
     operands = [word.value for word in found[1] if not word.value.startswith("-")]
     lists = any(word.value in {"-r", "-e", "--requirement", "--editable"} for word in found[1])
@@ -99,7 +106,7 @@ def _is_value(operand: str) -> bool:
 
 def _goes(operand: str) -> bool:
     requirement = parsed(operand)
-    package = known(requirement[0]) if requirement else None
+    package = known(requirement[0]) if requirement and "rocm" not in requirement[2] else None
     return package is not None and package.role in {Role.TORCH, Role.CUDA, Role.NONE, Role.PINS_TORCH}
 
 
@@ -110,7 +117,7 @@ def _from_command(file: TextFile, dependency: Dependency) -> tuple[Edit, ...]:
     known_ones = _known_empty.setdefault(file, {})  # a command may install a hundred thousand packages
     place = command.start, command.end
     if place not in known_ones:
-        known_ones[place] = emptied(command)
+        known_ones[place] = emptied(file, command)
     if known_ones[place]:
         return (Edit(command.start, command.end, b"true"),)
     return (without(file, dependency.start, dependency.end),)

@@ -54,6 +54,7 @@ OP = register(
         cost=_cost,
         tolerance={"float32": Tolerance(), "float16": Tolerance(), "bfloat16": Tolerance()},
         cases=f"{HERE}.cases:cases",
+        formats=f"{HERE}.cases:formats",
         shape_class=shape_class,
         mlx="mlx.core.dequantize",
         sources=("https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.dequantize.html",),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rocmend.kernels.common.formats import AFFINE_BITS, AFFINE_GROUPS, format_of
+from rocmend.kernels.common.formats import AFFINE_BITS, AFFINE_GROUPS, every_format, format_of
 from rocmend.kernels.dtypes import BY_NAME
 from rocmend.kernels.suite import Call, Case, Maker, Size
 
@@ -37,6 +37,14 @@ def _plain(
     edges = tuple(mark for mark, on in marks.items() if on) + (("empty",) if total == 0 else ())
     size: Size = "large" if total > 1 << 20 else "tiny" if total <= 4096 else "small"
     return Case(name, make, dtype, size, compiled=size == "small" and not edges, edges=edges)
+
+
+def formats() -> Iterator[Case]:
+    """Yield, to be compiled, each format of each type."""
+    for dtype in DTYPES:
+        for mode, bits, group in every_format():
+            given = (bits, group) if mode == "affine" else ()
+            yield _plain(dtype, (8, 1024), mode, *given)
 
 
 def cases() -> Iterator[Case]:

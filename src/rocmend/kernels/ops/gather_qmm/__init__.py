@@ -77,6 +77,7 @@ OP = register(
             "bfloat16": Tolerance(ulps=1, scaled=6e-3),
         },
         cases=f"{HERE}.cases:cases",
+        formats=f"{HERE}.cases:formats",
         shape_class=shape_class,
         mlx="mlx.core.gather_qmm",
         sources=("https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.gather_qmm.html",),

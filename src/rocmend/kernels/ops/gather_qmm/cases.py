@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from rocmend.kernels.common.formats import Format, format_of
+from rocmend.kernels.common.formats import Format, every_format, format_of
 from rocmend.kernels.suite import Call, Case, Maker, Size
 
 HERE = "rocmend.kernels.ops.gather_qmm"
@@ -79,6 +79,22 @@ def _case(
     function = "gather_qmm_swiglu" if gated else None
     reference = f"{HERE}.reference:gather_qmm_swiglu" if gated else None
     return Case(f"{dtype}-{name}", make, dtype, size, function, reference, compiled, edges)
+
+
+def formats() -> Iterator[Case]:
+    """Yield, to be compiled, each format with as many rows as each kernel takes."""
+    for form in every_format():
+        for dtype in ("bfloat16", "float16") if form.affine else ("bfloat16",):
+            for name, tokens, gated, transpose in (
+                ("decode", 1, False, True), ("decode-gated", 1, True, True), ("several", 8, False, True),
+                ("several-gated", 8, True, True), ("batch", 64, False, True), ("batch-gated", 64, True, True),
+                ("prefill", 512, False, True), ("prefill-gated", 512, True, True), ("back", 512, False, False),
+            ):  # fmt: skip
+                label = f"{name}-{form.mode}{form.bits}g{form.group_size}"
+                yield _case(
+                    label, dtype, form, 128, tokens, 8, 768, 2048,
+                    gated=gated, transpose=transpose, size="large", compiled=True,
+                )  # fmt: skip
 
 
 def _very_few() -> Iterator[Case]:

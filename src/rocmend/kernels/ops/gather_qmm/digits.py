@@ -54,8 +54,8 @@ def tiles(problem: Problem) -> int:
 
 
 def pays(problem: Problem, config: Config) -> bool:
-    """Return whether the kernel is the fastest for a problem: from ``fewest`` to ``most`` sets of 16 rows."""
-    return int(config.get("fewest", 0)) <= tiles(problem) <= int(config["most"])
+    """Return whether the kernel is the fastest for a problem: up to ``most`` sets of 16 rows."""
+    return tiles(problem) <= int(config["most"])
 
 
 def wavefronts(k: int, parts: int = 1) -> int:
@@ -79,7 +79,7 @@ def plan(
 
     Args:
         a: Arguments of a problem that the kernel takes.
-        config: The kernel's record: ``fewest`` and ``most`` sets of 16 rows that it is for, SETS of a program, PARTS
+        config: The kernel's record: ``most`` sets of 16 rows that it is for, SETS of a program, PARTS
             of 256 columns of a wavefront.
         types: What the tensors are seen as.
         otherwise: Plans the kernel that takes tensors at any address.

@@ -9,24 +9,23 @@ import torch
 from rocmend.kernels import allocate, executor
 from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.common.routing import direct_is_better, route, tiles_at_most
+from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.launch import LaunchPlan, launch
-from rocmend.kernels.ops.gather_qmm import Problem, burst, digits, experts, resident, shape_class, walkers
+from rocmend.kernels.ops.gather_qmm import digits, experts, shape_class, walkers
 from rocmend.kernels.ops.gather_qmm.arguments import Arguments, Weights
-from rocmend.kernels.ops.gather_qmm.kernels.diagonal import diagonal_kernel
 from rocmend.kernels.ops.gather_qmm.kernels.grouped import grouped_kernel
 from rocmend.kernels.ops.gather_qmm.kernels.pairs import pairs_kernel
 from rocmend.kernels.ops.gather_qmm.kernels.prepare import prepare_kernel
 from rocmend.kernels.ops.gather_qmm.kernels.tiles import tiles_kernel
 from rocmend.kernels.ops.gather_qmm.problem import problem_of
+from rocmend.kernels.ops.quantized_matmul import gemv
 from rocmend.kernels.target import Target
-from rocmend.kernels.tuning import Config, config_for, with_warps
+from rocmend.kernels.tuning import Config, config_for
 from rocmend.kernels.without import nvidia_only
 
 _NO_WEIGHTS = (None, None, None)
-SINGLE, SEVERAL = 64, 128
-"""Rows on matrix units up to which a launch is bound by latency, and up to which few of them share an expert."""
 SINGLE_PAIRS = 16
-"""Rows by themselves up to which a launch is bound by latency."""
+"""Rows up to which a launch is bound by latency."""
 
 
 def run(a: Arguments) -> torch.Tensor:
@@ -67,24 +66,17 @@ def _few(a: Arguments, types: Sequence[torch.dtype | None] = ()) -> walkers.Laun
         config = config_for("gather_qmm", "digits", digits.class_of(problem, target), target)
         if digits.pays(problem, config):
             return digits.plan(a, config, types, lambda: _any_address(a, target, types))
-    if burst.suits(problem, target):
-        config = config_for("gather_qmm", "burst", burst.class_of(problem), target)
-        if burst.pays(problem, config):
-            return burst.plan(a, config, types, lambda: _any_address(a, target, types))
     if walkers.suits(problem, target):
         config = config_for("gather_qmm", "walkers", walkers.class_of(problem), target)
         return walkers.plan(a, config, target, types, lambda: _any_address(a, target, types))
     return _any_address(a, target, types)
 
 
-def _any_address(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) -> LaunchPlan:
+def _any_address(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) -> walkers.Launches:
     """Plan the launch for few rows whose tensors may lie where they like."""
     rows = a.pairs.count * a.x.shape[-2]
-    if _has_diagonal(a, target):
-        size = "single" if rows <= SINGLE else "several" if rows <= SEVERAL else "many"
-        return _diagonal(
-            a, config_for("gather_qmm", "diagonal", f"{size}-gated" if a.up is not None else size, target), types
-        )
+    if a.x.shape[-2] == 1 and gemv.suits(a.form.mode, a.form.bits, 1, a.x.shape[-1]):
+        return _gemv(a, target, types)
     m, k = a.x.shape[-2:]
     size = "single" if rows <= SINGLE_PAIRS else "several"
     config = config_for("gather_qmm", "pairs" if a.up is None else "gated", size, target)
@@ -94,27 +86,22 @@ def _any_address(a: Arguments, target: Target, types: Sequence[torch.dtype | Non
     return LaunchPlan(pairs_kernel, grid, constants, config, numbers, types)
 
 
-def _has_diagonal(a: Arguments, target: Target) -> bool:
-    """Return whether the kernel for few rows on matrix units takes a problem."""
-    # Elsewhere a product padded from one row to 16 columns was not measured.
-    if not (target.vendor == "cpu" or nvidia_only("gather_qmm.diagonal", target)) or a.dtype == torch.float32:
-        return False
-    return a.form.bits in {4, 8} and a.form.mode != "mxfp8"
+def _gemv(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) -> walkers.Launches:
+    """Plan the launch for rows by themselves with affine codes that do not straddle words."""
+    k = a.x.shape[-1]
+    experts = gemv.Experts(a.pairs.lhs is not None, a.pairs.divisor, (types[8], types[9]) if types else (None, None))
+    planned = gemv.plan(
+        [a.n], k, a.form.group_size, a.form.bits, NAMES[a.dtype], target, gated=a.up is not None, batch=a.pairs.count,
+        x_stride=k, w_batch=a.n, experts=experts,
+    )  # fmt: skip
+    count = 1 if a.up is None else 2
 
+    def launches(tensors: Sequence[torch.Tensor | None]) -> None:
+        x, *weights, out, lhs, rhs = tensors
+        triples = [weights[first : first + 3] for first in range(0, 3 * count, 3)]
+        planned(gemv.operands(x, triples, [out], lhs, rhs))
 
-def _diagonal(a: Arguments, config: Config, types: Sequence[torch.dtype | None]) -> LaunchPlan:
-    m, k = a.x.shape[-2:]
-    rows, groups = a.pairs.count * m, k // a.form.group_size
-    slices = min(config["SLICES"], next_power_of_2(cdiv(groups, 8)))
-    tile = config["TILES"] * 16
-    constants = _constants(a) | {
-        "SLICES": slices, "STEPS": cdiv(groups, 8 * slices), "EVEN": groups % (8 * slices) == 0,
-        "FULL": a.n % tile == 0, "ROWS": next_power_of_2(rows) if config["MATES"] > 1 else 1,
-    }  # fmt: skip
-    numbers = (m, a.n, k, a.form.words(k), groups, a.pairs.divisor, rows)
-    of_matrix = a.pairs.divisor * m
-    grid = (cdiv(a.n, tile), of_matrix, rows // of_matrix)
-    return LaunchPlan(diagonal_kernel, grid, constants, with_warps(config, slices), numbers, types)
+    return launches
 
 
 def plan_call(
@@ -189,20 +176,7 @@ def _many(
     if a.pairs.lhs is None and experts.suits(problem, target):
         config = config_for("gather_qmm", "experts", experts.class_of(problem, kind), target)
         if experts.fits(problem, config, target):
-            return experts.plan(a, problem, config, target, types, lambda: _ordered(a, problem, kind, target, types))
-    return _ordered(a, problem, kind, target, types)
-
-
-def _ordered(
-    a: Arguments, problem: Problem, kind: str, target: Target, types: Sequence[torch.dtype | None]
-) -> walkers.Launches:
-    """Plan two launches for many rows, of which the first orders them."""
-    if a.pairs.lhs is None and resident.suits(problem, target):
-        class_ = resident.class_of(problem, kind)
-        config = config_for("gather_qmm", "resident", class_, target)
-        if resident.fits(problem, config):
-            first = config_for("gather_qmm", "order", class_, target)
-            return resident.plan(a, problem, config, first, target, types, lambda: _tiles(a, kind, target, types))
+            return experts.plan(a, problem, config, target, types, lambda: _tiles(a, kind, target, types))
     return _tiles(a, kind, target, types)
 
 

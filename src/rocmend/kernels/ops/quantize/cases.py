@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rocmend.kernels.common.formats import AFFINE_BITS, AFFINE_GROUPS
+from rocmend.kernels.common.formats import AFFINE_BITS, AFFINE_GROUPS, every_format
 from rocmend.kernels.suite import Call, Case, Maker, Size
 
 DTYPES = ("float32", "float16", "bfloat16")
@@ -31,6 +31,14 @@ def _plain(
     edges = tuple(mark for mark, on in marks.items() if on) + (("empty",) if 0 in shape else ())
     span: Size = "large" if large > 1 << 20 else "tiny" if large <= 4096 else "small"
     return Case(name, make, dtype, span, compiled=span == "small" and not edges, edges=edges)
+
+
+def formats() -> Iterator[Case]:
+    """Yield, to be compiled, each format of each type."""
+    for dtype in DTYPES:
+        for mode, bits, group in every_format():
+            given = (bits, group) if mode == "affine" else ()
+            yield _plain(dtype, (8, 1024), mode, *given)
 
 
 def cases() -> Iterator[Case]:

@@ -84,6 +84,7 @@ OP = register(
             "bfloat16": Tolerance(ulps=1.0, scaled=5e-3),
         },
         cases=f"{HERE}.cases:cases",
+        formats=f"{HERE}.cases:formats",
         shape_class=shape_class,
         sources=("https://github.com/ml-explore/mlx-lm/blob/main/mlx_lm/models/base.py",),
         notes=("Semantics of mlx-lm's quantized_scaled_dot_product_attention; the packing is that of MLX's quantize.",),

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from rocmend.kernels.common.formats import AFFINE_GROUPS
 from rocmend.kernels.suite import Call, Case, Maker, Size
 
 DTYPES = ("float32", "float16", "bfloat16")
@@ -88,6 +89,18 @@ def _behind_the_end(dtype: str, bits: int) -> Case:
         return Call((q, k, v), {"scale": 0.04, "bits": bits, "group_size": 64, "lengths": m.of([201], "int32")})
 
     return Case(f"{dtype}-garbage-past-the-end-{bits}bit", make, dtype, "small", edges=("nan",))
+
+
+def formats() -> Iterator[Case]:
+    """Yield, to be compiled, each width and group of codes for each head dimension, decoding and with many queries."""
+    for bits in (2, 4, 8):
+        for group in AFFINE_GROUPS:
+            for dtype in ("bfloat16", "float32"):
+                for dim in (dim for dim in (64, 128, 256) if dim >= group):
+                    for queries in (1, 512):
+                        name = f"d{dim}-{queries}"
+                        shape = (1, 32, 8, queries, 8192, dim, dim)
+                        yield _case(name, dtype, shape, bits, group, size="large", compiled=True)
 
 
 def cases() -> Iterator[Case]:

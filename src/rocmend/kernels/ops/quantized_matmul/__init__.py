@@ -11,6 +11,10 @@ from rocmend.kernels.target import Target
 
 NAME = "quantized_matmul"
 HERE = "rocmend.kernels.ops.quantized_matmul"
+MOST_ROWS = (1, 8, 16, 32, 64, 256)
+"""Most rows of each class."""
+FEWEST = 4
+"""Rows of x for which a product without matrix instructions takes them one by one."""
 FEW = 16
 """Rows of x that a group's product is padded to."""
 WORKSPACE_BYTES = 1 << 30
@@ -37,7 +41,7 @@ class Problem(NamedTuple):
 
 def rows_class(rows: int) -> str:
     """Return the class of a number of rows: m1, m8, m16, m32, m64, m256 or many."""
-    for most in (1, 8, 16, 32, 64, 256):
+    for most in MOST_ROWS:
         if rows <= most:
             return f"m{most}"
     return "many"
@@ -145,6 +149,7 @@ OP = register(
             "bfloat16": Tolerance(ulps=1, scaled=2.0**-7),
         },
         cases=f"{HERE}.cases:cases",
+        formats=f"{HERE}.cases:formats",
         shape_class=shape_class,
         mlx="mlx.core.quantized_matmul",
         sources=("https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.quantized_matmul.html",),

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import torch
 
-from rocmend.kernels.common.formats import AFFINE_GROUPS
+from rocmend.kernels.common.formats import AFFINE_GROUPS, every_format
+from rocmend.kernels.ops.quantized_matmul import FEWEST, MOST_ROWS
 from rocmend.kernels.suite import Call, Case, Maker, Size
 
 DTYPES = ("float32", "float16", "bfloat16")
@@ -107,6 +108,19 @@ def cases() -> Iterator[Case]:
     yield from _tiles()
     yield from _walks()
     yield from _large()
+
+
+def formats() -> Iterator[Case]:
+    """Yield, to be compiled, each format and type of x with rows of each class of tuning records."""
+    classes = (FEWEST, *MOST_ROWS, 2 * MOST_ROWS[-1])
+    for mode, bits, group in every_format():
+        for dtype in DTYPES:
+            for rows in (1, FEWEST, 16) if dtype == "float32" else classes:
+                for transpose in (True, False):
+                    yield _case(
+                        dtype, (rows,), 1024, 2048, mode=mode, bits=bits, group=group, transpose=transpose,
+                        compiled=True, size="large",
+                    )  # fmt: skip
 
 
 def _formats() -> Iterator[Case]:

@@ -12,13 +12,13 @@ from rocmend.kernels.common.formats import Format, as_int32
 from rocmend.kernels.launch import launch
 from rocmend.kernels.ops.quantized_matmul import (
     FEW,
+    FEWEST,
     Problem,
     few,
     few_class,
     gemv,
     reference,
     tuning_class,
-    walkers,
     walkers_rows,
     warpgroups,
 )
@@ -33,6 +33,8 @@ from rocmend.kernels.tuning import Config, config_for
 
 NAME = "quantized_matmul"
 WAVE64 = 64
+MANY = 1 << 25
+"""Weights from which groups of 32 are the stream's: with fewer, most of the time is not theirs."""
 
 
 def run_reference(
@@ -127,7 +129,7 @@ def kernel_of(problem: Problem, target: Target, *, aligned: bool = True) -> str:
         # Triton (3.6) stops compiling the other one with an assertion where matrix instructions are WMMA.
         return "kept" if target.vendor == "nvidia" or target.wave_size == WAVE64 else "groups"
     # Without matrix instructions a product padded to 16 rows wastes the arithmetic that there is.
-    return "rows" if problem.rows <= 4 and (not matrix or 32 % problem.bits != 0) else "tiles"
+    return "rows" if problem.rows <= FEWEST and (not matrix or 32 % problem.bits != 0) else "tiles"
 
 
 def _by_lanes(problem: Problem, target: Target, *, matrix: bool, aligned: bool) -> str | None:
@@ -136,10 +138,8 @@ def _by_lanes(problem: Problem, target: Target, *, matrix: bool, aligned: bool) 
         return "warpgroups"
     if walkers_rows.suits(problem, target):
         return "walkers_rows"
-    if walkers.suits(problem, target):
-        return "walkers"
     form = (problem.rows, problem.mode, problem.bits, problem.group_size)
-    many = problem.columns * problem.depth >= walkers.MANY
+    many = problem.columns * problem.depth >= MANY
     # With groups of 32 lanes would spend more on scales than on codes.
     if form == (1, "affine", 4, 32) and many and problem.dtype != "float32":
         return "gemv"
@@ -226,20 +226,12 @@ def _launch_lanes(ops: Operands, out: torch.Tensor, config: Config, target: Targ
     few.plan(ops, config, target)(ops.x, ops.w, ops.scales, ops.biases, out)
 
 
-def _walkers(ops: Operands, config: Config, target: Target) -> few.Launches:
-    return walkers.plan(ops, config, target, config_for(NAME, "lanes", few_class(ops.problem), target))
-
-
 def _walkers_rows(ops: Operands, config: Config, target: Target) -> few.Launches:
     return walkers_rows.plan(ops, config, target, config_for(NAME, "lanes", few_class(ops.problem), target))
 
 
 def _launch_walkers_rows(ops: Operands, out: torch.Tensor, config: Config, target: Target) -> None:
     _walkers_rows(ops, config, target)(ops.x, ops.w, ops.scales, ops.biases, out)
-
-
-def _launch_walkers(ops: Operands, out: torch.Tensor, config: Config, target: Target) -> None:
-    _walkers(ops, config, target)(ops.x, ops.w, ops.scales, ops.biases, out)
 
 
 def warpgroups_plan(ops: Operands, config: Config, target: Target) -> few.Launches:
@@ -339,13 +331,11 @@ def _launch_tiles(ops: Operands, out: torch.Tensor, config: Config, target: Targ
 _PLANS = {
     "lanes": few.plan,
     "gemv": _gemv,
-    "walkers": _walkers,
     "walkers_rows": _walkers_rows,
     "warpgroups": warpgroups_plan,
 }
 _LAUNCHES = {
     "warpgroups": _launch_warpgroups,
-    "walkers": _launch_walkers,
     "walkers_rows": _launch_walkers_rows,
     "lanes": _launch_lanes,
     "rows": _launch_rows,

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 from typing import NamedTuple
+
+import torch
 
 from rocmend.kernels.arithmetic import cdiv
 from rocmend.kernels.common import gluon
 from rocmend.kernels.launch import LaunchPlan
-from rocmend.kernels.ops.quantized_matmul import Problem, few, walkers
+from rocmend.kernels.ops.quantized_matmul import Problem, few
 from rocmend.kernels.ops.quantized_matmul.operands import Operands
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import Config
@@ -31,8 +35,6 @@ ENOUGH = 0.55
 """Of the wavefronts that there are, how many are to have a tile at least, where weights are not many."""
 WARPS = 16
 """Wavefronts of a program, one program to a compute unit."""
-FEW_PARTS = 2048
-"""K up to which one row of x is taken, too, though ``walkers`` would take it."""
 MOST_PARTS = 8
 """Of K, each of which is code of its own."""
 
@@ -67,15 +69,7 @@ def _is_faster(problem: Problem, target: Target) -> bool:
     """Return whether a problem that the kernel can take is computed sooner by it, as measured."""
     units = target.compute_units or 132
     weights = problem.columns * problem.depth
-    even = _even(problem, _best_slices(problem, units), units)
-    if weights < MANY and (weights < LEAST or even < ENOUGH):
-        return False
-    if problem.rows > 1 or not walkers.suits(problem, target):
-        return True
-    # One row, which ``walkers`` takes: where its tiles are too many, or scales too few, or two wavefronts share a tile.
-    many = problem.columns // few.TILE > walkers.MOST_ROUNDS * walkers.RESIDENT * units
-    narrow = problem.depth <= FEW_PARTS or (problem.depth <= NARROW and (many or problem.group_size != walkers.GROUP))
-    return narrow or (problem.depth > NARROW and walkers.slices_of(problem) == 2 and even >= ENOUGH)
+    return weights >= MANY or (weights >= LEAST and _even(problem, _best_slices(problem, units), units) >= ENOUGH)
 
 
 def depth_class(problem: Problem) -> str:
@@ -114,7 +108,14 @@ def walk_of(problem: Problem, compute_units: int) -> Walk:
 
 
 def plan(ops: Operands, config: Config, target: Target, otherwise: Config) -> few.Launches:
-    """Plan the launch of ``x, w, scales, biases, out``; see ``walkers.plan``."""
+    """Plan the launch of ``x, w, scales, biases, out``.
+
+    Args:
+        ops: A problem's tensors.
+        config: The kernel's record.
+        target: Whose compute units count.
+        otherwise: The record of ``lanes``, which takes tensors that stand at any address.
+    """
     p = ops.problem
     if p.rows > 1 and ops.x.stride(-2) % 8:  # rows of x stand at multiples of 16 bytes
         return few.plan(ops, otherwise, target)
@@ -127,4 +128,19 @@ def plan(ops: Operands, config: Config, target: Target, otherwise: Config) -> fe
     }  # fmt: skip
     numbers = (p.rows, p.columns // few.TILE, ops.x.stride(-2) // 8)
     planned = LaunchPlan(walkers_rows_kernel, (walk.programs, 1), constants, config, numbers, few.TYPES)
-    return walkers.where_aligned(planned, lambda: few.plan(ops, otherwise, target))
+    return where_aligned(planned, lambda: few.plan(ops, otherwise, target))
+
+
+def where_aligned(planned: Callable[..., None], otherwise: Callable[[], few.Launches]) -> few.Launches:
+    """Return launches of a plan for tensors that stand at multiples of 16 bytes, and of another one for all others."""
+    unaligned = functools.cache(otherwise)
+
+    def launches(
+        x: torch.Tensor, w: torch.Tensor, scales: torch.Tensor, biases: torch.Tensor | None, out: torch.Tensor
+    ) -> None:
+        if gluon.aligned(x, w, scales, biases):
+            planned((x, w, scales, biases, out))
+        else:
+            unaligned()(x, w, scales, biases, out)
+
+    return launches

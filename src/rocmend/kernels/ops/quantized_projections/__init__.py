@@ -95,6 +95,7 @@ OP = register(
             "bfloat16": Tolerance(ulps=3, scaled=2.0**-7),
         },
         cases=f"{HERE}.cases:cases",
+        formats=f"{HERE}.cases:formats",
         sources=("https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.quantized_matmul.html",),
     )
 )

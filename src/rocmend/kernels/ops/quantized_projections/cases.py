@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import torch
 
+from rocmend.kernels.common.formats import every_format
 from rocmend.kernels.suite import Call, Case, Maker, Size
 
 GROUPS = {"mxfp4": 32, "mxfp8": 32, "nvfp4": 16}
@@ -60,6 +61,18 @@ def _case(
         reference=f"{REFERENCE}:{'quantized_swiglu' if gated else 'quantized_matmul_many'}",
         edges=tuple(mark for mark, on in (("empty", 0 in (*rows, *columns)), ("strides", strided)) if on),
     )  # fmt: skip
+
+
+def formats() -> Iterator[Case]:
+    """Yield, to be compiled, each format with one row and with a few."""
+    for mode, bits, group in every_format():
+        for dtype in ("bfloat16", "float16"):
+            for rows in (1, 8):
+                for gated in (False, True):
+                    yield _case(
+                        dtype, (rows,), (1024, 1024), 2048, gated=gated, mode=mode, bits=bits, group=group,
+                        compiled=True, size="large",
+                    )  # fmt: skip
 
 
 def cases() -> Iterator[Case]:

@@ -2,7 +2,8 @@
 
 ## What it does
 
-Finds torch, torchvision, torchaudio and triton in lists of requirements, project metadata and install commands.
+Finds torch, torchvision, torchaudio and triton in lists of requirements, project metadata and install commands. What
+comes from an index for ROCm is right as it is: by an option, by `PIP_INDEX_URL` and its like, or by a `+rocm` version.
 
 ## Why it matters
 
@@ -35,6 +36,8 @@ from functools import lru_cache
 
 from rocmend.core.records import Severity
 from rocmend.port.build.file import TextFile
+from rocmend.port.build.found import note
+from rocmend.port.build.indexes import Serves, serves
 from rocmend.port.build.kinds import paths
 from rocmend.port.build.leave import KINDS, dependencies, left_out, pinned
 from rocmend.port.build.packages import Role
@@ -56,7 +59,12 @@ def _of_cpu(file: TextFile, start: int, end: int) -> bool:
     triggers=(b"torch", b"triton"),
     paths=paths(*KINDS),
     sources=("https://pytorch.org/get-started/locally/",),
-    valid=("numpy==1.26\n# torch==2.1.0\npytorch-lightning\n",),
+    valid=(
+        "numpy==1.26\n# torch==2.1.0\npytorch-lightning\n",
+        "--index-url https://example.org/whl/rocm6.4\ntorch==2.8.0\n",
+        "--extra-index-url https://example.org/whl/rocm6.4\ntorch==2.8.0\n",
+        "torch==2.8.0+rocm6.4\n",
+    ),
     invalid=(
         Case(
             "numpy>=1.26\ntorch==2.7.1\ntorchvision>=0.22  # transforms\n",
@@ -89,6 +97,7 @@ def _of_cpu(file: TextFile, start: int, end: int) -> bool:
             "FROM python:3.12\nRUN apt-get update && \\\n    # the framework\n    pip install einops\n",
             "Dockerfile",
         ),
+        Case("pip install torch --extra-index-url https://example.org/whl/rocm6.4\n", None, "install.sh"),
         Case('[project]\nname = "a"\ndependencies = ["numpy", "torch==2.7.1"]\n', None, "pyproject.toml"),
         Case("[options]\ninstall_requires =\n    numpy\n    torch>=2.1,<2.2\n", None, "setup.cfg"),
         Case("jobs:\n  test:\n    steps:\n      - run: pip install torch==2.7.1\n", None, ".github/workflows/test.yml"),
@@ -98,6 +107,11 @@ def check(file: TextFile) -> Iterable[Found]:
     """Yield requirements of PyTorch's own packages."""
     for dependency in dependencies(file, Role.TORCH):
         name = dependency.name
+        if serves(file, dependency) is Serves.BOTH:
+            message = f"{name} is the default index's CUDA build if that is a newer release than the ROCm index's."
+            remedy = "Use only the ROCm index for it (--index-url), or require a release that the ROCm index has."
+            yield note((dependency.start, dependency.end), message, remedy, Severity.WARNING)
+            continue
         held = pinned(dependency)
         command = file.command_at(dependency.start)
         of_cpu = command is not None and _of_cpu(file, command.start, command.end)

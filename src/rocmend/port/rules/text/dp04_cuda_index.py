@@ -27,22 +27,19 @@ reported: an index there is part of its lock file.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
 from rocmend.core.records import Severity
 from rocmend.port.build.dependencies import installs
 from rocmend.port.build.file import TextFile
 from rocmend.port.build.found import commented, note, rewrite, without
+from rocmend.port.build.indexes import CUDA_INDEX
 from rocmend.port.build.kinds import Kind, paths
 from rocmend.port.build.leave import KINDS, emptied
 from rocmend.port.build.shell import Command
 from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
-_INDEX = re.compile(
-    r"https?://[^\s\"']*?(?:/whl/(?:nightly/|test/)?cu[0-9]+|(?<!/cpu/)torch_stable\.html|//pypi\.(?:ngc\.)?nvidia\.com)[^\s\"',;)]*"
-)
 _REMEDY = "Install the ROCm build of torch first, from PyTorch's ROCm index, and nothing from a CUDA index."
 
 
@@ -58,6 +55,7 @@ _REMEDY = "Install the ROCm build of torch first, from PyTorch's ROCm index, and
     valid=(
         "--extra-index-url https://example.org/whl/rocm7.1\nnumpy\n# -f https://example.org/whl/cu121\n",
         "-f https://example.org/whl/cpu/torch_stable.html\nnumpy\n",
+        "-f https://example.org/whl/torch_stable.html\ntorch==1.13.1+rocm5.2\n",
     ),
     invalid=(
         Case(
@@ -83,13 +81,15 @@ _REMEDY = "Install the ROCm build of torch first, from PyTorch's ROCm index, and
 def check(file: TextFile) -> Iterable[Found]:
     """Yield indexes of wheels for CUDA."""
     told: list[tuple[int, int]] = []
+    if _of_rocm_too(file):
+        return
     for command in file.commands:
         if installs(command) is None or command.settled:
             continue
         for found in _of_command(file, command):
             told.append((command.start, command.end))
             yield found
-    for match in _INDEX.finditer(file.text):
+    for match in CUDA_INDEX.finditer(file.text):
         place = match.span()
         line = file.lines.at(place[0])
         written = file.text[line.start : line.end].lstrip()
@@ -103,6 +103,11 @@ def check(file: TextFile) -> Iterable[Found]:
             yield note(place, message, _REMEDY)
 
 
+def _of_rocm_too(file: TextFile) -> bool:
+    """Tell whether the list of all old wheels is there for its ROCm builds: ``torch==1.13.1+rocm5.2``."""
+    return "torch_stable.html" in file.text and "+rocm" in file.text
+
+
 def _is_value(file: TextFile, place: tuple[int, int]) -> bool:
     """Tell whether an address is a value of its file rather than part of a comment."""
     values = [(one.start, one.end) for one in file.values]
@@ -114,12 +119,12 @@ def _is_value(file: TextFile, place: tuple[int, int]) -> bool:
 def _of_command(file: TextFile, command: Command) -> Iterator[Found]:
     words = command.words
     for number, word in enumerate(words):
-        match = _INDEX.search(file.text, word.start, word.end)
+        match = CUDA_INDEX.search(file.text, word.start, word.end)
         if match is None:
             continue
         before = words[number - 1]
         start = before.start if "=" not in word.text.split("://")[0] and before.text.startswith("-") else word.start
         edit = without(file, start, word.end)
-        edits = (Edit(command.start, command.end, b"true"),) if emptied(command) else (edit,)
+        edits = (Edit(command.start, command.end, b"true"),) if emptied(file, command) else (edit,)
         message = f"{match.group()} is an index of CUDA wheels."
         yield rewrite(file, (start, word.end), message, edits, remedy=_REMEDY, otherwise=Outcome.NOTE)

@@ -30,6 +30,7 @@ from rocmend.core.records import Severity
 from rocmend.port.build.dependencies import Where, of_command
 from rocmend.port.build.file import TextFile
 from rocmend.port.build.found import commented, rewrite
+from rocmend.port.build.indexes import settles
 from rocmend.port.build.kinds import Kind, paths
 from rocmend.port.build.packages import Role, known
 from rocmend.port.records import Edit, Language, Outcome
@@ -47,7 +48,10 @@ _REMEDY = "Install PyTorch with pip from its ROCm index, and no CUDA packages."
     triggers=(b"cuda", b"torch", b"nvidia", b"cudnn", b"nccl", b"triton"),
     paths=paths(Kind.CONDA, Kind.SHELL, Kind.DOCKERFILE, Kind.MAKE, Kind.WORKFLOW),
     sources=("https://pytorch.org/get-started/locally/",),
-    valid=("dependencies:\n  - python=3.12\n  # - cudatoolkit=11.3\n",),
+    valid=(
+        "dependencies:\n  - python=3.12\n  # - cudatoolkit=11.3\n",
+        "channels:\n  - https://example.org/conda/rocm\ndependencies:\n  - pytorch\n",
+    ),
     invalid=(
         Case(
             "channels:\n  - pytorch\n  - nvidia\n  - conda-forge\ndependencies:\n  - python=3.10\n  - pytorch=2.1\n"
@@ -75,12 +79,15 @@ def check(file: TextFile) -> Iterable[Found]:
             message = f"The channel {entry.value} provides CUDA packages."
             outcome = Outcome.SUGGEST
             yield rewrite(file, (entry.start, entry.end), message, edits, remedy=_REMEDY, outcome=outcome)
+    channels = tuple(entry.value for entry in file.yaml if entry.keys[:1] == ("channels",))
     told: set[int] = set()
     for dependency in file.dependencies:
         package = known(dependency.name)
         if dependency.where is not Where.CONDA or package is None or package.role not in {Role.TORCH, Role.CUDA}:
             continue
         torch = package.role is Role.TORCH
+        if torch and settles(file, channels, dependency.start):
+            continue
         why = f"{dependency.name} {'comes from pip, from its ROCm index' if torch else 'is for CUDA'}"
         listed = file.kind is Kind.CONDA
         edits = commented(file, *dependency.whole, why) if listed else _alone(file, dependency.start)

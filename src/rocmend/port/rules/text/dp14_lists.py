@@ -29,6 +29,7 @@ from rocmend.core.records import Severity
 from rocmend.port.build.dependencies import installs
 from rocmend.port.build.file import TextFile
 from rocmend.port.build.found import note
+from rocmend.port.build.indexes import Serves, of_command
 from rocmend.port.build.kinds import Kind, destination, kind_of, paths
 from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
@@ -43,7 +44,10 @@ from rocmend.port.rule import Case, Found, rule
     triggers=(b"requirements", b"constraints"),
     paths=paths(Kind.SHELL, Kind.MAKE),
     sources=("https://pip.pypa.io/en/stable/reference/requirements-file-format/",),
-    valid=("pip install -r requirements-rocm.txt\n# pip install -r requirements.txt\ncat requirements.txt\n",),
+    valid=(
+        "pip install -r requirements.txt --index-url https://example.org/whl/rocm6.4\n",
+        "pip install -r requirements-rocm.txt\n# pip install -r requirements.txt\ncat requirements.txt\n",
+    ),
     invalid=(
         Case("pip install -r requirements.txt\n", None, "install.sh"),
         Case("all:\n\tpython3 -m pip install --requirement=requirements/dev.txt\n", None, "Makefile"),
@@ -53,7 +57,7 @@ from rocmend.port.rule import Case, Found, rule
 def check(file: TextFile) -> Iterable[Found]:
     """Yield lists that a command installs."""
     for command in file.commands:
-        if installs(command) is None or command.settled:
+        if installs(command) is None or command.settled or of_command(file, command) is Serves.ROCM:
             continue
         words = command.words
         for number, word in enumerate(words):

@@ -14,10 +14,17 @@ that power would be larger. It is undone behind the scales.
 
 from __future__ import annotations
 
-from rocmend.kernels.ops.gather_qmm.kernels.burst_blocks import EVEN, ODD, PLACED, SPREAD_EVEN, SPREAD_ODD, TINY
 from rocmend.kernels.ops.gather_qmm.kernels.digits_blocks import single, swapped
 from rocmend.kernels.ops.quantized_matmul.kernels.blocks import TAKE, block, mma, operands
 
+EVEN, ODD = 0x000F000F, 0x00F000F0
+"""Two codes of a word."""
+PLACED = 0x81C081C0
+"""Bits of e2m1 in bfloat16."""
+SPREAD_EVEN, SPREAD_ODD = 0x1040, 0x0104
+"""A code times this stands where its sign belongs, and where its other bits do."""
+TINY = 0x00400000
+"""2^-127, which is a denormal, in fp32."""
 ZEROS = 512 + 32
 """Behind x, where other lanes' loads do not meet them in a bank."""
 ROOM = ZEROS + 64

@@ -19,7 +19,6 @@ from triton.experimental.gluon import language as gl
 
 from rocmend.kernels.common.along import along
 from rocmend.kernels.ops.quantized_matmul.kernels import blocks, blocks_rows
-from rocmend.kernels.ops.quantized_matmul.kernels.walkers import _by_two
 
 PLACED = gl.constexpr(blocks_rows.placed())
 PLACED_OF = gl.constexpr(blocks.constraints("r", "rr"))
@@ -64,6 +63,12 @@ def _begun(behind):
 @gluon.constexpr_function
 def _odd(behind):
     return ODD[behind]
+
+
+@gluon.jit
+def _by_two(scales, EACH: gl.constexpr):
+    """Return words of two groups' scales: as they stand, or one of 128 codes of four bits as two."""
+    return scales if EACH == 64 else (scales.to(gl.int32) & 0xFFFF) * 0x10001
 
 
 @gluon.constexpr_function
