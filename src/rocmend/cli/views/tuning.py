@@ -68,13 +68,13 @@ def proposals_document(found: Sequence[Proposals], records: str, file: str) -> D
     first = found[0]
     summary = (
         f"{count_text(proposed, 'record')} proposed for {first.target}. The times are estimates of cost model "
-        f"{first.model} for a {first.product}: nothing was run."
+        f"{first.model} with the figures of {first.product}: nothing was run."
     )
     blocks: list[Block] = [_proposals(one) for one in found]
     if records and not file:
         blocks.append(Section("Records", (Code(records.rstrip()),)))
     open_ops = [one.op for one in found if not one.finished]
-    footer = f"Written to {file}." if file else ""
+    footer = f"Written to {file}." if file and records else ""
     if open_ops:
         footer += f" Not all candidates of {', '.join(open_ops)} were estimated: use a larger --budget."
     tone = Tone.WARNING if open_ops else Tone.GOOD
