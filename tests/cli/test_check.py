@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import html
 import os
+import re
 import stat
 import sys
 from collections.abc import Callable
@@ -126,3 +128,10 @@ def test_a_file_in_the_way_is_an_error(rocmend: Run, machines: Path, tmp_path: P
     done = rocmend("check", "--machine", machines / "strix-halo", "-o", tmp_path / "file" / "r.html")
     assert done.code == 2
     assert done.err.startswith(f"rocmend: [{tmp_path}/file/r.html] {tmp_path}/file is no folder that is there.")
+
+
+def test_what_a_step_makes_needless_is_set_until_then(installed: Run, tmp_path: Path) -> None:
+    installed("check", "--machine", "strix-halo", "--no-store", "-o", str(tmp_path / "report.html"))
+    text = html.unescape(re.sub(r"<[^>]+>", "", (tmp_path / "report.html").read_text()))
+    assert re.search(r"only until steps \d+ and \d+ of the plan[^=]*export HSA_ENABLE_SDMA=0", text)
+    assert "rocmend env --for pytorch --shell fish --machine strix-halo" in text

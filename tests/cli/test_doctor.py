@@ -155,7 +155,10 @@ def test_a_killed_process_is_no_matter_where_there_is_no_amd_gpu(rocmend: Run, m
     assert "Look into\n- Check the slot" in done.out
     assert "memory-oom-kill" not in done.out
     assert "# Look into:" in rocmend("doctor", "--machine", machine, "--plan", "sh").out
-    assert "memory-oom-kill" in rocmend("doctor", "--machine", machine, "--model-size", "60GiB").out
+    asked = rocmend("doctor", "--machine", machine, "--for", "llama.cpp", "--model-size", "70B@4bit").out
+    assert "This machine has no AMD GPU. 1 warning" in asked
+    assert "too little for the model (32.6 GiB); no GPU" in " ".join(asked.split())
+    assert "Do this, in order" not in asked
 
 
 def test_what_uses_no_pytorch_is_told_to_install_none(rocmend: Run) -> None:
@@ -217,3 +220,32 @@ def test_a_verdict_says_why_and_knows_what_a_step_replaces(rocmend: Run) -> None
     place = next(number for number, line in enumerate(lines) if line.startswith("ROCm "))
     assert lines[place].split()[1] == "Warning"
     assert lines[place + 1].strip().startswith("GPU hangs are to be expected")
+
+
+@pytest.mark.parametrize(
+    ("machine", "entry", "target"),
+    [
+        ("rx-5600-xt", "install-override-crosses-classes", "gfx1010"),
+        ("cuda-torch-on-amd", "porting-torch-overwritten-by-pip", "gfx1100"),
+    ],
+)
+def test_an_explained_check_can_be_run(installed: Run, machine: str, entry: str, target: str) -> None:
+    (check,) = [
+        line
+        for line in installed("doctor", "--machine", machine, "--explain", entry).out.splitlines()
+        if "--native" in line
+    ]
+    assert check.endswith(f"--target {target}")
+
+
+def test_a_gpu_that_could_not_be_seen_is_undecided(installed: Run) -> None:
+    told = installed("doctor", "--machine", "wsl2").out
+    assert "Nothing needs to be done" not in told
+    assert "Undecided: the GPU\nNo GPU could be seen" in told
+    assert "rocminfo shows whether" in " ".join(told.split())
+
+
+def test_a_note_is_about_the_gpu_that_is_here(installed: Run) -> None:
+    assert "gfx1100" not in installed("doctor", "--machine", "strix-halo-healthy").out
+    memory = " ".join(installed("doctor", "--machine", "rx-7900-xtx-ryzen").out.split())
+    assert "AMD Radeon RX 7900 XTX: 24 GiB usable" in memory

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -142,3 +143,27 @@ def test_an_override_goes_once_a_native_build_is_there(rocmend: Run, workload: s
     assert f"Use this line as soon as {'a PyTorch with' if package == 'torch' else 'llama.cpp has'} code" in told
     assert f"rocmend wheel choose {package}" in told
     assert "\nunset HSA_OVERRIDE" not in text  # what is there runs only with it
+
+
+def test_ways_are_called_what_they_are(installed: Run) -> None:
+    """No way is called by a fragment of its command, and no two alike."""
+    for package in ("torch", "vllm", "flash-attn"):
+        done = installed("wheel", "choose", package, "--target", "gfx1151", "--json")
+        names = [choice["name"] for choice in msgspec.json.decode(done.out)["data"]["choices"]]
+        assert len(set(names)) == len(names)
+    told = installed("wheel", "choose", "torch", "--all", "--target", "gfx1151").out
+    assert "1. AMD's index" in told
+    assert "python setup.py" not in told.partition("Not for this GPU")[2]
+
+
+def test_a_copy_of_a_machines_files_says_nothing_of_a_package(installed: Run, tmp_path: Path) -> None:
+    wheel = tmp_path / "demo-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        machine = "demo/examples/machines/one/root/opt/venv/lib/python3.12/site-packages"
+        archive.writestr(f"{machine}/torch/version.py", "hip = '6.2.41133'\ncuda = '12.8'\n")
+        archive.writestr("demo/examples/machines/one/root/opt/rocm/.info/version", "7.1.1\n")
+        archive.writestr("demo-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: demo\nVersion: 1.0\n")
+    done = installed("wheel", "inspect", str(wheel), "--json")
+    data = msgspec.json.decode(done.out)["data"]
+    data = data.get("inspection", data)
+    assert not data["versions"]

@@ -197,6 +197,22 @@ def test_a_variable_of_the_shell_is_checked_by_the_next_run(go: Go) -> None:
     assert "its check does not pass" in go("yq", unset).stdout
 
 
+@pytest.mark.parametrize("name", ["rx-5600-xt", "strix-halo"])
+def test_every_variable_of_the_shell_waits_for_the_next_run(name: str, installed: Callable[..., Any]) -> None:
+    script = installed("doctor", "--machine", name, "--plan", "sh").out
+    number = re.search(r"^(\d+) of \d+: Unset HSA_OVERRIDE_GFX_VERSION", script, re.MULTILINE)
+    assert number is not None
+    assert f"    step {number[1]} hand user next\n" in script
+
+
+def test_a_steps_check_does_not_wait_for_a_later_step(installed: Callable[..., Any]) -> None:
+    """The groups are joined before the driver runs, so their check needs none of the driver's files."""
+    plan = msgspec.json.decode(installed("doctor", "--machine", "no-driver", "--json").out)["data"]["plan"]
+    join = next(one for one in plan["steps"] if one["action"] == "join-gpu-groups")
+    assert join["check"].startswith("test ")
+    assert "/dev/" not in join["check"]
+
+
 def test_what_is_so_already_is_skipped(go: Go, tmp_path: Path) -> None:
     (tmp_path / "a").touch()
     done = go("y", STEPS[0])

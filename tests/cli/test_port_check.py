@@ -25,6 +25,24 @@ def test_a_check_ports_and_proves_a_copy(rocmend: Rocmend, project: Path, tmp_pa
     assert f"Port of {project}: " in head
 
 
+def test_a_check_of_an_applied_port_says_what_its_verification_says(
+    rocmend: Rocmend, project: Path, tmp_path: Path
+) -> None:
+    (project / "kernel.cu").unlink()
+    arguments = ("check", project, "--target", "gfx1151", "--no-probe", "--no-store", "-o", tmp_path / "report.html")
+    before = rocmend(*arguments)
+    assert "Proven in a copy up to level 2" in " ".join(before.out.split())
+    report = (tmp_path / "report.html").read_text()
+    assert "--apply\nrocmend port verify" in report, "nothing can be verified before"
+    assert "--level emulated" not in report, "nothing here runs it"
+    assert rocmend("port", project, "--apply").code in {0, 1}
+    verified = rocmend("port", "verify", project, "--target", "gfx1151")
+    assert "Proven up to level 2" in verified.out
+    after = rocmend(*arguments)
+    assert "Proven in a copy up to level 2" in " ".join(after.out.split())
+    assert "identity (not run)" not in after.out
+
+
 @pytest.mark.slow
 def test_a_check_copies_what_can_be_copied(rocmend: Rocmend, project: Path, tmp_path: Path) -> None:
     (project / "kernel.cu").unlink()

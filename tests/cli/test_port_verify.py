@@ -38,6 +38,8 @@ def test_a_changed_nvidia_path_fails_the_proof(rocmend: Rocmend, project: Path) 
     done = rocmend("port", "verify", project, "--level", "identity", "--json")
     assert done.code == 1
     assert data_of(done)["levels"][0]["status"] == "failed"
+    told = rocmend("port", "verify", project, "--level", "identity").out
+    assert "Level 1, identity: failed\n" in told, "not what it would prove, above what was broken"
 
 
 def test_a_level_that_was_asked_for_and_did_not_run_is_no_success(rocmend: Rocmend, project: Path) -> None:

@@ -59,15 +59,19 @@ def test_large_launches_get_no_room() -> None:
     assert not semaphores.fits(1, semaphores.MAX_BYTES + 1)
 
 
-def test_each_stream_has_its_own_room_and_a_capture_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_stream_has_its_own_room_and_a_captured_launch_counters(monkeypatch: pytest.MonkeyPatch) -> None:
     device: Any = SimpleNamespace(type="cuda", index=0)
     room: Any = semaphores.workspace
     stream, capturing = [7], [False]
     monkeypatch.setattr(semaphores, "_workspaces", {})
+    monkeypatch.setattr(semaphores, "_arenas", {})
     monkeypatch.setattr(semaphores, "_stream_of", lambda _index: stream[0])
     monkeypatch.setattr(semaphores, "_capturing", lambda: capturing[0])
-    monkeypatch.setattr(torch, "zeros", lambda count, **_: SimpleNamespace(counters=count))
+    monkeypatch.setattr(torch, "zeros", lambda count, **_: list(range(count)))
     monkeypatch.setattr(torch, "empty", lambda count, **_: SimpleNamespace(numel=lambda: count))
+    capturing[0] = True
+    assert room(device, 3, 100) is None  # nothing was zeroed before
+    capturing[0] = False
     first: Any = room(device, 3, 100)
     assert room(device, 5, 1 << 20) is first
     larger: Any = room(device, 5, (1 << 20) + 1)
@@ -78,7 +82,9 @@ def test_each_stream_has_its_own_room_and_a_capture_none(monkeypatch: pytest.Mon
     other: Any = room(device, 3, 100)
     assert other.counters is not larger.counters
     capturing[0] = True
-    assert room(device, 3, 100) is None
+    assert [room(device, 3, 100).counters for _ in range(2)] == [[0, 1, 2], [3, 4, 5]]
+    monkeypatch.setattr(semaphores._Arena, "SIZE", 8)
+    assert room(device, 3, 100) is None  # too few are left
 
 
 def test_outputs_take_torchs_short_way_on_the_current_device_only(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,9 +11,11 @@ import msgspec
 
 from rocmend.cli.plan import with_installs
 from rocmend.core.records import Fact, Severity
+from rocmend.core.units import listed
 from rocmend.doctor.areas import Area, areas
 from rocmend.doctor.diagnose import diagnose
 from rocmend.doctor.records import Diagnosis
+from rocmend.kb.action import action_name
 from rocmend.kb.load import Knowledge
 from rocmend.machine.facts import Machine
 from rocmend.machine.hypothetical import target_alone
@@ -56,6 +58,7 @@ class Check(msgspec.Struct, frozen=True):
         probes: Operations that were run on this machine; None where none were.
         not_probed: Why none were.
         project: A project to port; None where none was named.
+        asked_with: The options that name the machine in another command: ``--machine strix-halo``.
     """
 
     machine: str
@@ -70,6 +73,7 @@ class Check(msgspec.Struct, frozen=True):
     probes: ProbeRun | None = None
     not_probed: str = ""
     project: CheckedProject | None = None
+    asked_with: str = ""
 
     @property
     def serious(self) -> bool:
@@ -91,6 +95,7 @@ def run_check(
     probe: Callable[[], ProbeRun | str] = lambda: "",
     project: Callable[[Sequence[str]], CheckedProject] | None = None,
     progress: Callable[[str], None] = lambda _text: None,
+    asked_with: str = "",
 ) -> Check:
     """Check a machine.
 
@@ -102,6 +107,7 @@ def run_check(
         probe: Runs operations on this machine, or says why it does not.
         project: Plans and proves the port of a project for these gfx targets.
         progress: Told what is being done.
+        asked_with: The options that name the machine in another command.
     """
     stages = _Stages(progress)
     machine = target_alone(machine)
@@ -112,7 +118,7 @@ def run_check(
     hip = str(machine.value("torch.hip_version") or "")
     inspected = tuple(stages.run(f"inspecting {wheel.name}", _inspect, wheel, targets, hip) for wheel in wheels)
     choices = stages.run("install advice", _choices, machine, knowledge, targets, workload)
-    settings = stages.run("environment", environment, machine, knowledge, workload or DEFAULT_WORKLOAD)
+    settings = stages.run("environment", _settings, diagnosis, machine, knowledge, workload)
     probed = stages.run("probing operations", probe)
     planned = stages.run("planning and proving the port", project, targets) if project is not None else None
     facts = {key: machine.facts[key] for key in SHOWN if key in machine.facts}
@@ -129,7 +135,35 @@ def run_check(
         probes=None if isinstance(probed, str) else probed,
         not_probed=probed if isinstance(probed, str) else "",
         project=planned,
+        asked_with=asked_with,
     )
+
+
+_RENEWS = {"update-rocm": "rocm.version", "install-native-torch": "torch.rocm_version"}
+"""Which version a step of the plan replaces by a newer one."""
+_NEWER = "99.0"
+
+
+def _settings(diagnosis: Diagnosis, machine: Machine, knowledge: Knowledge, workload: str | None) -> Environment:
+    """Return what to set; of what a newer version makes needless it says until which step of the plan."""
+    workload = workload or DEFAULT_WORKLOAD
+    now = environment(machine, knowledge, workload)
+    steps = [step for step in diagnosis.plan.steps if action_name(step.action) in _RENEWS]
+    keys = [_RENEWS[action_name(step.action)] for step in steps]
+    newer = {key: Fact(key, _NEWER, "plan") for key in keys if key in machine.facts}
+    if not newer:
+        return now
+    renewed = msgspec.structs.replace(machine, facts={**machine.facts, **newer})
+    then = {(line.name, line.action, line.value) for line in environment(renewed, knowledge, workload).lines}
+    numbers = listed([str(step.number) for step in steps])
+    until = f"until {'steps' if len(steps) > 1 else 'step'} {numbers} of the plan"
+    lines = tuple(
+        line
+        if (line.name, line.action, line.value) in then
+        else msgspec.structs.replace(line, why=f"{line.why}; only {until}")
+        for line in now.lines
+    )
+    return msgspec.structs.replace(now, lines=lines)
 
 
 class _Stages:

@@ -85,7 +85,7 @@ def _with(step: Step, line: str, best: Choice, machine: Machine) -> Step:
         for old in step.commands
         for part in (_PIP_INSTALL.sub(install, best.command).splitlines() if old == line else [old])
     )
-    know = f"Know: {best.caution.rstrip('.')}." if best.caution else ""
+    know = f"Caution: {best.caution.rstrip('.')}." if best.caution else ""
     text = " ".join(filter(None, (step.text, know, f"Other ways: `{_CHOOSE} {best.package}`.")))
     needs = step.needs
     if any("sudo " in command for command in commands):

@@ -17,6 +17,7 @@ from rocmend.core.scratch import ScratchFolder
 from rocmend.core.units import size_text
 from rocmend.port.apply import apply, changes, diff
 from rocmend.port.records import Analysis
+from rocmend.port.state import generations
 from rocmend.port.verify.ladder import beyond, up_to, verify
 from rocmend.port.verify.records import Proof
 
@@ -25,7 +26,9 @@ __all__ = ["CheckedProject", "check_project"]
 LARGEST = 512 << 20
 """Bytes of a project that is copied to be proven."""
 
-_LEFT_OUT = shutil.ignore_patterns(".git", ".hg", ".venv", "venv", "node_modules", "build", "__pycache__", ".rocmend")
+_NOT_COPIED = (".git", ".hg", ".venv", "venv", "node_modules", "build", "__pycache__")
+_LEFT_OUT = shutil.ignore_patterns(*_NOT_COPIED, ".rocmend")
+_LEFT_OUT_OF_PORTED = shutil.ignore_patterns(*_NOT_COPIED)
 
 
 class CheckedProject(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -76,7 +79,9 @@ def check_project(path: Path, targets: Sequence[str], progress: Callable[[str], 
 
 def _proven(path: Path, targets: Sequence[str], progress: Callable[[str], None]) -> Proof:
     """Port a copy and verify it up to level compile."""
-    size = _size(path)
+    # The originals of an applied port are what it is compared with.
+    left_out = _LEFT_OUT_OF_PORTED if generations(path) else _LEFT_OUT
+    size = _size(path, left_out)
     if size > LARGEST:
         raise UsageError(
             str(path),
@@ -89,11 +94,11 @@ def _proven(path: Path, targets: Sequence[str], progress: Callable[[str], None])
 
     with ScratchFolder("port") as scratch:
         copy = scratch / (path.resolve().name or "project")
-        shutil.copytree(path, copy, symlinks=True, ignore=_LEFT_OUT, copy_function=_copied)
+        shutil.copytree(path, copy, symlinks=True, ignore=left_out, copy_function=_copied)
         analysis: Analysis = analysed(copy, targets=targets)
         apply(analysis, allow_dirty=True)
         proof = verify(copy, levels=up_to("compile"), targets=targets, progress=told)
-        return beyond(msgspec.structs.replace(proof, root=str(path)), "a check stops after level compile")
+        return beyond(msgspec.structs.replace(proof, root=str(path)), copy, "a check stops after level compile")
 
 
 def _copied(source: str, target: str) -> str:
@@ -104,11 +109,11 @@ def _copied(source: str, target: str) -> str:
     return target
 
 
-def _size(path: Path) -> int:
+def _size(path: Path, left_out: Callable[[str, list[str]], set[str]]) -> int:
     """Return the bytes of a folder's files, without those that are left out of the copy."""
     total = 0
     for folder, folders, files in os.walk(path):
-        ignored = _LEFT_OUT(folder, [*folders, *files])
+        ignored = left_out(folder, [*folders, *files])
         folders[:] = [name for name in folders if name not in ignored]
         total += sum((Path(folder) / name).lstat().st_size for name in files if name not in ignored)
     return total

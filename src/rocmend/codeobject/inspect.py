@@ -124,7 +124,7 @@ def _inspect_file(subject: str, path: Path, reader: Reader, limits: Limits, prog
 
 
 def _inspect_wheel(subject: str, path: Path, reader: Reader, limits: Limits, progress: Progress | None) -> Inspection:
-    survey = Survey()
+    survey = Survey(of_package=True)
     archive = Archive(reader, limits)
     for name, message, read in archive.problems:
         if read:
@@ -197,7 +197,7 @@ def _inspect_package(
 
 
 def _inspect_files(name: str, package: InstalledPackage, limits: Limits, progress: Progress | None) -> Inspection:
-    survey = Survey()
+    survey = Survey(of_package=True)
     survey.name, survey.version = package.name, package.version
     survey.own = "PyTorch" if package.name == "torch" else package.name
     found = []

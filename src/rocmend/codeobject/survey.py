@@ -27,12 +27,21 @@ _SYCL_SONAME = re.compile(r"lib(sycl|ze_loader)", re.ASCII)
 _VERSION_MODULE = re.compile(r"(?:^|/)(?:_?version|_rocm_version|build_and_package_info|_dist_info)\.py\Z")
 _TRITON_AMD = re.compile(r"(?:^|/)triton/backends/amd/")
 _OVERLONG = 4096
+_OWN_DEPTH = 3
+"""How deep a package's own version texts lie: ``_rocm_sdk_core/share/hip/version``."""
 
 
 class Survey:
-    """Collects reports file by file; ``own`` is the component of code that is nobody else's library."""
+    """Collects reports file by file.
 
-    def __init__(self, own: str = "") -> None:
+    Args:
+        own: The component of code that is nobody else's library.
+        of_package: The files are one package's: texts far down in it are data, such as a copy of another machine's
+            files, and say nothing of its own versions.
+    """
+
+    def __init__(self, own: str = "", *, of_package: bool = False) -> None:
+        self.of_package = of_package
         self.own = "PyTorch" if own in {"torch", "pytorch"} else own
         self.name = ""
         self.version = ""
@@ -72,6 +81,8 @@ class Survey:
 
     def wants_text(self, path: str) -> bool:
         """Whether the file is a small text that states versions."""
+        if self.of_package and path.count("/") > _OWN_DEPTH:
+            return False
         return bool(_VERSION_MODULE.search(path)) or path.endswith(
             (".dist-info/METADATA", "/PKG-INFO", ".hipVersion", ".info/version", ".info/version-rocm", "hip/version")
         )

@@ -193,20 +193,28 @@ def _pytorch(machine: Machine, gpus: Sequence[GpuSummary]) -> _Told:
 def _memory(machine: Machine, gpus: Sequence[GpuSummary]) -> _Told:
     known = [gpu for gpu in gpus if gpu.memory_ceiling_bytes]
     total = machine.value("memory.total_bytes")
+    wanted = machine.value("ask.model_bytes")
     if not known:
-        return (
-            AreaState.UNKNOWN,
-            f"{size_text(total)} of system memory; the GPU's is not known" if total else "Not known",
-        )
+        return AreaState.UNKNOWN, _system_memory(machine, total, wanted) if total else "Not known"
     texts = [
-        f"{size_text(gpu.memory_ceiling_bytes or 0)} usable by the GPU"
+        (f"{gpu.name or gpu.gfx_target or 'GPU'}: " if len(known) > 1 else "")
+        + f"{size_text(gpu.memory_ceiling_bytes or 0)} usable by the GPU"
         + (f", of {size_text(total)}" if gpu.is_apu and total else "")
         for gpu in known
     ]
-    wanted = machine.value("ask.model_bytes")
     fits = {True: ": fits", False: ": does not fit"}.get(machine.value("model.fits"), "")
     asked = f"; the model has {size_text(wanted)}{fits}" if wanted else ""
     return AreaState.OK, _listed(texts) + asked
+
+
+def _system_memory(machine: Machine, total: int, wanted: int | None) -> str:
+    told = f"{size_text(total)} of system memory"
+    if machine.value("gpus.amd_present") is not False:
+        return f"{told}; the GPU's is not known"
+    if wanted is None:
+        return f"{told}, no GPU"
+    holds = "which would hold" if wanted <= total else "too little for"
+    return f"{told}, {holds} the model ({size_text(wanted)}); no GPU"
 
 
 def _joined(name: str, rest: object) -> str:

@@ -13,11 +13,11 @@ from rocmend.doctor.plan import make_plan
 from rocmend.doctor.records import Diagnosis, GpuSummary, Missing, PythonSummary, Undecided
 from rocmend.kb.action import Action, action_name, on_machine, serves
 from rocmend.kb.entry import Entry, Status
-from rocmend.kb.general import headline
+from rocmend.kb.general import headline, in_spans
 from rocmend.kb.load import Knowledge
 from rocmend.kb.match import Match, Matcher, helps
 from rocmend.kb.predicate import PredicateError
-from rocmend.kb.template import fill
+from rocmend.kb.template import fill, is_filled, only_gpu
 from rocmend.kb.vocabulary import WORKLOADS
 from rocmend.machine.facts import Machine, declared_facts
 from rocmend.machine.hypothetical import target_alone
@@ -132,29 +132,23 @@ def _findings(entry: Entry, matches: list[Match], machine: Machine, actions: Map
     ]
 
 
-_FILLED = {"text": False, "action": True, "risk_note": False, "check": True, "expect": True, "undo": True}
-"""Which texts of a remedy are filled in, and which of them a person copies into a shell."""
-
-
-def _only_gpu(machine: Machine) -> int | None:
-    """Return the GPU that a remedy means that names none: the first, where all are of one target."""
-    gpus = machine.indices("gpu")
-    return gpus[0] if len({machine.value(f"gpu.{gpu}.gfx_target") for gpu in gpus}) == 1 else None
+_PROSE = ("text", "risk_note", "expect", "undo")
 
 
 def _filled(remedy: Remedy, action: Action | None, machine: Machine, gpu: int | None) -> Remedy:
-    gpu = _only_gpu(machine) if gpu is None else gpu
+    gpu = only_gpu(machine) if gpu is None else gpu
     remedy = on_machine(remedy, action, machine, gpu)
-    if "{python.executable}" in remedy.check and machine.value("python.found_by") == IN_FOLDER:
-        # a plan's script runs checks unasked, and this interpreter may be a stranger's
+    unasked = "{python.executable}" in remedy.check and machine.value("python.found_by") == IN_FOLDER
+    if unasked or not is_filled(remedy.check, machine, gpu):
+        # a plan's script runs checks unasked: not a stranger's interpreter, and nothing with a word to be replaced
         remedy = msgspec.structs.replace(remedy, check="", expect=f"`{remedy.check}` prints {remedy.expect}")
-    texts = {
-        name: fill(getattr(remedy, name), machine, gpu, for_shell=shell)
-        for name, shell in _FILLED.items()
-        if "{" in getattr(remedy, name)
-    }
-    commands = tuple(fill(command, machine, gpu, for_shell=True) for command in remedy.commands)
-    return msgspec.structs.replace(remedy, commands=commands, **texts) if texts or commands else remedy
+
+    def code(text: str) -> str:
+        return fill(text, machine, gpu, for_shell=True)
+
+    texts = {name: fill(in_spans(getattr(remedy, name), code), machine, gpu) for name in _PROSE}
+    shell = {name: code(getattr(remedy, name)) for name in ("action", "check")}
+    return msgspec.structs.replace(remedy, commands=tuple(map(code, remedy.commands)), **texts, **shell)
 
 
 def _subjects(matches: list[Match]) -> str:

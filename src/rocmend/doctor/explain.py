@@ -10,7 +10,7 @@ from rocmend.kb.entry import Entry, Status
 from rocmend.kb.general import generic, headline, in_spans, plain_code, rewritten
 from rocmend.kb.load import Knowledge
 from rocmend.kb.match import Match, Matcher, helps
-from rocmend.kb.template import fill
+from rocmend.kb.template import fill, only_gpu
 from rocmend.machine.facts import Machine
 
 
@@ -96,6 +96,7 @@ def _filled(entry: Entry, knowledge: Knowledge, machine: Machine, gpu: int | Non
     def prose(text: str) -> str:
         return fill(in_spans(text, code), machine, gpu)
 
+    gpu = only_gpu(machine) if gpu is None else gpu
     remedies = tuple(
         on_machine(remedy, knowledge.actions.get(action_name(remedy.action)), machine, gpu)
         for remedy in entry.remedy

@@ -238,7 +238,12 @@ class Diagnosis(msgspec.Struct, frozen=True, omit_defaults=True):
         """Whether the machine was judged, and nothing that was found needs a step: there are only optional ones."""
         plan, serious = self.plan, {Severity.ERROR, Severity.WARNING}
         needed = plan.steps or plan.investigate or any(one.severity in serious for one in self.findings)
-        return bool(plan.optional) and not needed and not self.hypothetical_target
+        return bool(plan.optional) and not needed and not self.hypothetical_target and not self.gpu_unseen
+
+    @property
+    def gpu_unseen(self) -> bool:
+        """Whether the machine was judged without its GPU: none is shown, and it is not known that there is none."""
+        return not self.gpus and not self.no_amd_gpu and not self.hypothetical_target
 
     @property
     def about(self) -> str:

@@ -169,6 +169,7 @@ class Install(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
 
     Attributes:
         package: What is installed: torch, rocm, jax, onnxruntime, cupy, bitsandbytes, llama.cpp, vllm.
+        name: What way it is, in a few words; empty where its index or the begin of its command says it.
         command: The command line; ``{gfx}`` and ``{family}`` (gfx1151, gfx115X-all) are filled in.
         gfx: Targets it serves natively; empty where that is decided by ``when``.
         rank: Lower is better, within a package.
@@ -188,6 +189,7 @@ class Install(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     caution: tuple[Caution, ...] = ()
     when: str = ""
     workload: tuple[str, ...] = ()
+    name: str = ""
 
 
 class Cell(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

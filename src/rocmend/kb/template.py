@@ -45,8 +45,10 @@ def fill(text: str, machine: Machine, gpu: int | None = None, *, for_shell: bool
         machine: Where the values come from.
         gpu: Index of the GPU that ``gpu`` stands for.
         for_shell: The text is for a shell: what could act there is replaced by ``_`` in values, and kept in a value
-            that stands alone in single quotes, where it cannot act; the interpreter is quoted.
+            that stands alone in single quotes, where it cannot act; the interpreter is quoted. What is not known is a
+            word in capitals that a person replaces.
     """
+    gpu = only_gpu(machine) if gpu is None else gpu
 
     def value_text(match: re.Match[str]) -> str:
         key = match[1]
@@ -59,12 +61,27 @@ def fill(text: str, machine: Machine, gpu: int | None = None, *, for_shell: bool
         told = render(key, value, in_full=in_full)
         if not for_shell:
             return told
+        if value is None or value is UNKNOWN:
+            return stand_in(key)
         before = text[: match.start()]
         opened = before.endswith("'") and before.count("'") % 2 == 1 and before.count('"') % 2 == 0
         quoted = opened and text[match.end() :].startswith("'")
         return _in_quotes(key, told) if quoted else _UNSAFE.sub("_", told)
 
     return PLACEHOLDER.sub(value_text, text) if "{" in text else text
+
+
+def only_gpu(machine: Machine) -> int | None:
+    """Return the GPU that a text means that names none: the first, where all are of one target."""
+    gpus = machine.indices("gpu")
+    return gpus[0] if len({machine.value(f"gpu.{gpu}.gfx_target") for gpu in gpus}) == 1 else None
+
+
+def is_filled(text: str, machine: Machine, gpu: int | None = None) -> bool:
+    """Whether every value that a command asks for is known on this machine."""
+    gpu = only_gpu(machine) if gpu is None else gpu
+    keys = [key for key in placeholders(text) if key != "python.executable"]
+    return all(fact_value(key, machine, gpu) not in (None, UNKNOWN) for key in keys)
 
 
 def _interpreter(machine: Machine) -> str:
@@ -88,6 +105,8 @@ def stand_in(key: str) -> str:
     """Return the word in capitals that a person replaces by a fact's value."""
     if key == "python.executable":
         return "python3"
+    if key == "gpu.gfx_target":
+        return "GFX_TARGET"
     if key.startswith("env."):
         return "OLD_VALUE"
     if key.startswith(("packages[", "rocm.packages[")):

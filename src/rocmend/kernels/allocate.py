@@ -1,4 +1,4 @@
-"""Where kernels get their outputs from: one place, so that a check can poison them before a kernel writes."""
+"""Allocate the outputs of kernels, in one place so that a check can poison them before a kernel writes."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _poison = False
 _guards = getattr(getattr(torch._C, "_dynamo", None), "guards", None)  # noqa: SLF001  as code that torch compiles does
 # Past the dispatcher and the parsing of arguments, which take longer than the allocator; on the current device.
 _quick: Any = getattr(_guards, "_empty_strided_cuda", None)
-_current_device: Callable[[], int] = getattr(torch._C, "_cuda_getDevice", torch.cuda.current_device)  # noqa: SLF001  see fast.py
+_current_device: Callable[[], int] = getattr(torch._C, "_cuda_getDevice", torch.cuda.current_device)  # noqa: SLF001  see launch.py
 
 
 @functools.cache
 def _quick_works() -> bool:
-    """Return whether torch gives tensors out by the short way; asked where there is a GPU."""
+    """Return whether torch's direct allocation works; called only with a GPU."""
     if _quick is None:
         return False
     try:
@@ -28,7 +28,7 @@ def _quick_works() -> bool:
 
 
 def empty(shape: Sequence[int], *, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
-    """Return an uninitialised contiguous tensor; filled with a telling pattern while ``poisoned()`` is active."""
+    """Return an uninitialised contiguous tensor; filled with a pattern while ``poisoned()`` is active."""
     out = torch.empty(shape, dtype=dtype, device=device)
     if _poison:
         poison(out)
@@ -36,7 +36,7 @@ def empty(shape: Sequence[int], *, dtype: torch.dtype, device: torch.device) -> 
 
 
 class Output:
-    """An uninitialised tensor of a shape that is known ahead: called, it returns a new one, like ``empty``.
+    """Allocates tensors of one shape: called, it returns a new one, like ``empty``.
 
     Args:
         shape: Sizes.
@@ -56,14 +56,14 @@ class Output:
 
     @property
     def quick(self) -> Callable[..., torch.Tensor]:
-        """What makes one of ``quick_args``, on the current device if it is that of the tensor, and unpoisoned."""
+        """Allocates one with ``quick_args``: on the current device, which must be the tensor's, and unpoisoned."""
         if self._index is not None:
             return _quick  # type: ignore[no-any-return]  # torch's
         return functools.partial(torch.empty_strided, dtype=self._dtype, device=self._device)
 
     @property
     def quick_args(self) -> tuple[Any, ...]:
-        """What ``quick`` takes."""
+        """Arguments of ``quick``."""
         if self._index is not None:
             return self._shape, self._strides, self._dtype
         return self._shape, self._strides

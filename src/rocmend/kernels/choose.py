@@ -1,4 +1,4 @@
-"""Which implementation of an op is taken: by rule or by measured choice, never in silence."""
+"""Choose the implementation of an op, by its rules or by a measured choice; the reason is always given."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What carries out a kernel's launch: the GPU at hand, Triton's interpreter, or a recorder for another target.
+"""Executors of launches: the GPU of this machine, Triton's interpreter, or a recorder for another target.
 
-An op's host code calls ``launch`` and allocates with ``allocate``; it never asks where it runs but through
-``target_for``. So the same op runs on a GPU, is checked in the interpreter, and is compiled for a GPU that is not
-there: the recorder is given tensors on torch's ``meta`` device, which have a shape and no data, and keeps every launch.
+An op's host code calls ``launch`` and allocates with ``allocate``; it learns where it runs from ``target_for`` only. So
+the same op runs on a GPU, is checked in the interpreter, and is compiled for a GPU that is not there: the recorder gets
+tensors on torch's ``meta`` device, which have a shape and no data, and keeps every launch.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Executor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A launch as it was asked for.
+    """A launch.
 
     Args:
         kernel: The Triton function.
@@ -60,7 +60,7 @@ class Launch:
 
 @dataclass(slots=True)
 class Recorder:
-    """Keeps launches instead of carrying them out: what would run on a target that is not there."""
+    """Keeps launches instead of carrying them out, for a target that is not there."""
 
     target: Target
     launches: list[Launch] = field(default_factory=list)
@@ -73,7 +73,7 @@ class Recorder:
 
 
 class Switch:
-    """Holds the executor in force: a field, because each launch looks at it and a call would cost more."""
+    """Holds the executor in force, in a field because each launch reads it."""
 
     active: Executor | None = None
 

@@ -52,6 +52,7 @@ class Choice(msgspec.Struct, frozen=True, omit_defaults=True):
         sources: Who says so.
         rank: Lower is better.
         check: Commands that show afterwards whether it works.
+        name: What way it is, where the entry says so.
     """
 
     command: str
@@ -65,10 +66,13 @@ class Choice(msgspec.Struct, frozen=True, omit_defaults=True):
     caution: str = ""
     sources: tuple[Source, ...] = ()
     check: tuple[str, ...] = ()
+    name: str = ""
 
     @property
     def place(self) -> str:
-        """Where it comes from, in a word or a few: the index or site, else how its command begins."""
+        """What way it is, in a few words: its name, else the index or site, else how its command begins."""
+        if self.name:
+            return self.name
         site = _SITE.search(self.command)
         if site:
             return site[1]
@@ -182,6 +186,7 @@ def _choice(entry: Entry, install: Install, target: str, gfx: GfxTarget | None, 
         caution=" ".join(_cautions(entry, install, target, gfx, matcher)),
         sources=entry.source,
         check=_CHECKS.get(install.package, ()),
+        name=install.name,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from rocmend.cli.quantities import model_size_option
 from rocmend.cli.source import machine_option, python_option, take_snapshot, target_option, workload_option
 from rocmend.cli.stored import store_option
 from rocmend.core.errors import UsageError
+from rocmend.core.examples import example_machines
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     "check",
     examples=(
         ("rocmend check", "this machine; the report goes to rocmend-report.html"),
-        ("rocmend check --machine strix-halo -o strix-halo.html", "a captured machine"),
+        ("rocmend check --machine strix-halo -o strix-halo.html", "an example machine"),
         ("rocmend check --target gfx1151", "no AMD GPU here: answer for one"),
         ("rocmend check ~/src/my-cuda-project --target gfx1151", "and plan and prove the port of a project"),
         ("rocmend check --wheel torch.whl --wheel bitsandbytes.whl", "and say whether these wheels run on it"),
@@ -149,6 +151,7 @@ def check(
             probe=run_probes,
             project=run_port if project is not None else None,
             progress=progress,
+            asked_with=_asked_with(machine_dir, target),
         )
         progress("writing the report")
         report = check_report(result, machine)
@@ -162,6 +165,13 @@ def check(
     judged = not result.diagnosis.hypothetical_target
     outcome = Outcome("check", result, FINDINGS if result.serious else CLEAN, judged=judged)
     finish(outcome, output_format, lambda: check_summary(result, str(output)), others=others)
+
+
+def _asked_with(machine_dir: Path | None, target: str | None) -> str:
+    """Return the options that name the same machine in another command."""
+    named = next((name for name, path in example_machines().items() if path == machine_dir), machine_dir)
+    given = (("--machine", named), ("--target", target))
+    return " ".join(f"{option} {shlex.quote(str(value))}" for option, value in given if value)
 
 
 def _sarif(result: Check) -> str:

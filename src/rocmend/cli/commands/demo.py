@@ -46,7 +46,7 @@ _COPIES = {
     "demo",
     examples=(
         ("rocmend demo", "list the examples"),
-        ("rocmend demo strix-halo", "diagnose a captured machine: a summary here, and an HTML report"),
+        ("rocmend demo strix-halo", "diagnose an example machine: a summary here, and an HTML report"),
         ("rocmend demo port my-copy", "copy a CUDA project to the folder my-copy, to port it"),
         ("rocmend demo lab demo-lab", "copy experiments to the folder demo-lab"),
     ),
@@ -81,7 +81,7 @@ def command(name: str, directory: Path | None, output: Path | None, output_forma
         from rocmend.cli.commands.check import check
 
         output = output or Path(f"rocmend-demo-{name}.html")
-        check(machine_dir=machines[name], probe=False, no_store=True, output=output, output_format=output_format)
+        check(machine_dir=machines[name], no_store=True, output=output, output_format=output_format)
 
 
 def _list(machines: dict[str, Path], output_format: str) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     examples=(
         ("rocmend doctor", "what is wrong with this machine, and what to do about it"),
         ("rocmend doctor --for llama.cpp --model-size 60GiB", "for one workload and a model of this size"),
-        ("rocmend doctor --machine strix-halo", "a captured machine"),
+        ("rocmend doctor --machine strix-halo", "an example machine"),
         ("rocmend doctor --plan sh > plan.sh", "what to do as a script that asks at each step"),
         ("rocmend doctor --explain gfx1151-cwsr-save-area-too-small", "one finding explained"),
     ),

@@ -134,7 +134,8 @@ def _settings(check: Check) -> tuple[Block, ...]:
     settings = check.environment
     text = write(settings.lines, "bash", title=f"{settings.workload} on {check.diagnosis.about}")
     target = check.diagnosis.hypothetical_target
-    command = f"rocmend env --for {settings.workload} --shell fish{f' --target {target}' if target else ''}"
+    given = check.asked_with or (f"--target {target}" if target else "")
+    command = f"rocmend env --for {settings.workload} --shell fish {given}".rstrip()
     hint = Text(f"For another workload or shell: `{command}`.", Tone.MUTED)
     return (Code(text, "bash"), hint)
 

@@ -30,11 +30,11 @@ def _answer(result: Choices) -> tuple[Block, ...]:
     first, *others = result.serving
     lines: list[Block] = [Code(first.command, "bash"), Text(f"**Why:** {_sentence(first.reason)}")]
     if first.serves is None:
-        lines.append(Text(f"**Know:** no entry says whether it carries code for {result.target}."))
+        lines.append(Text(f"**Note:** no entry says whether it carries code for {result.target}."))
     if first.channel != "stable":
-        lines.append(Text(f"**Know:** this is a {first.channel} build."))
+        lines.append(Text(f"**Note:** this is a {first.channel} build."))
     if first.caution:
-        lines.append(Text(f"**Know:** {_sentence(first.caution)}"))
+        lines.append(Text(f"**Caution:** {_sentence(first.caution)}"))
     check = (Section("Check it afterwards", (Code("\n".join(first.check), "bash"),)),) if first.check else ()
     names = ", ".join(f"{choice.place} ({choice.channel})" for choice in others)
     more = f"{count_text(len(others), 'other way')}: {names}. " if others else ""
@@ -61,7 +61,9 @@ def choice_card(choice: Choice, number: int) -> Card:
     """Lay out one way to install."""
     blocks: list[Block] = [Code(choice.command, "bash"), Text(_sentence(choice.reason))]
     if choice.caution:
-        blocks.append(Text(f"**But:** {_sentence(choice.caution)}"))
+        blocks.append(Text(f"**Caution:** {_sentence(choice.caution)}"))
     label = choice.channel if choice.serves else f"{choice.channel}, not known"
     details: tuple[Block, ...] = (source_links(choice.sources),) if choice.sources else ()
-    return Card(f"Choice {number}", _TONE[choice.serves], label, choice.entry_id, tuple(blocks), details, "Sources")
+    return Card(
+        f"{number}. {choice.place}", _TONE[choice.serves], label, choice.entry_id, tuple(blocks), details, "Sources"
+    )

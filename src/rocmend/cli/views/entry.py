@@ -93,7 +93,7 @@ def entry_document(explanation: Explanation, knowledge: Knowledge) -> Document:
         for install in entry.install:
             made += [Text(f"**{install.package}** ({install.channel}): {install.why}".strip())]
             made += [Code(install.command, "bash")]
-            made += [Text(f"**But:** {caution_text(caution)}") for caution in install.caution]
+            made += [Text(f"**Caution:** {caution_text(caution)}") for caution in install.caution]
         blocks.append(Section("Install", tuple(made)))
     if entry.cell:
         rows = [[cell.table, cell.row, cell.target, cell.state, cell.note] for cell in entry.cell]

@@ -12,6 +12,12 @@ from rocmend.report.document import Block, Card, Code, Option, Section, Step, St
 
 TITLE = "Do this, in order"
 NOTHING_TO_DO = "Nothing needs to be done"
+UNDECIDED = "Undecided: the GPU"
+_UNSEEN = (
+    "No GPU could be seen, so the GPU, PyTorch on it and its memory are undecided. `rocminfo` shows whether ROCm "
+    "reaches it, `rocmend probe` whether operations run on it; `rocmend check --target 'RX 7900 XTX'` says what is "
+    "known of a GPU that you name."
+)
 _SHOWN_FACTS = 3
 
 
@@ -22,6 +28,8 @@ def plan_blocks(diagnosis: Diagnosis) -> list[Block]:
     if diagnosis.nothing_to_do:
         left = " What could not be decided is listed below." if diagnosis.undecided else ""
         blocks.append(Section(NOTHING_TO_DO, (Text(f"There are only optional steps.{left}", Tone.GOOD),)))
+    if diagnosis.gpu_unseen and not plan.steps:
+        blocks.append(Section(UNDECIDED, (Text(_UNSEEN, Tone.WARNING),)))
     if plan.steps:
         blocks.append(Section(TITLE, (Steps(tuple(_step(step, plan) for step in plan.steps)),)))
     if plan.investigate:

@@ -12,6 +12,7 @@ from rocmend.core.secrets import hide_tokens
 from rocmend.core.units import count_text
 from rocmend.core.visible import visible
 from rocmend.doctor.records import Alternative, Diagnosis, Plan, Step
+from rocmend.kb.action import setting_of
 
 _WIDTH = 76
 _BLANK = re.compile(r"(?<![\w$./:-])(?:[A-Z]{2,}|your_\w+)\b(?![\w=])")
@@ -217,7 +218,8 @@ def _call(step: Step) -> str:
     if step.phase is Phase.REBOOT:
         return f"reboot_step {step.number}"
     how = "hand" if _by_hand(step) else "run"
-    of_shell = how == "hand" and step.phase is Phase.ENVIRONMENT
+    of_variable = setting_of(step.action).startswith("variable:")  # its phase may be another finding's
+    of_shell = how == "hand" and (of_variable or step.phase is Phase.ENVIRONMENT)
     effect = "reboot" if "reboot" in step.needs else "next" if of_shell else "now"
     return f"step {step.number} {how} {_test(step)} {effect}"
 

@@ -7,7 +7,7 @@ import shlex
 from rocmend.cli.port_check import CheckedProject
 from rocmend.cli.views.port import findings_blocks, port_verdict, project_name
 from rocmend.cli.views.port_project import project_blocks
-from rocmend.cli.views.proof import ladder_blocks
+from rocmend.cli.views.proof import ladder_blocks, proof_summary
 from rocmend.port.verify.records import Status
 from rocmend.report.document import Block, Card, Code, Section, Text, Tone
 from rocmend.report.visible import as_markdown
@@ -28,7 +28,11 @@ def project_section(checked: CheckedProject) -> Section:
     blocks += findings_blocks(checked.port, most=(_MOST_FILES, _MOST_ISSUES))
     if checked.diff:
         blocks.append(_patch(checked.diff))
-    next_step = f"`rocmend port {root} --apply` writes the port; `rocmend port undo {root}` takes it back."
+    undo = f"`rocmend port undo {root}` takes it back."
+    unwritten = checked.port.changed or checked.port.added
+    next_step = (
+        f"`rocmend port {root} --apply` writes the port; {undo}" if unwritten else f"Where a port is applied, {undo}"
+    )
     return Section(f"Port of {project_name(root)}", (*blocks, Text(next_step, Tone.MUTED)))
 
 
@@ -56,11 +60,10 @@ def _reached(checked: CheckedProject) -> str:
     proof = checked.proof
     if proof is None:
         return f"Not proven: {checked.not_proven}"
-    failed = [level.title for level in proof.levels if level.status is Status.FAILED]
+    failed = [level.name for level in proof.levels if level.status is Status.FAILED]
     if failed:
-        return f"Verification failed: {'; '.join(failed)}."
-    reached = proof.reached
-    done = f"Proven in a copy up to level {reached.number}: {reached.title}." if reached else "Nothing was proven."
+        return f"Verification failed: {', '.join(failed)}."
+    done = proof_summary(proof, "in a copy")
     open_ = [f"{level.name} ({level.status.value})" for level in proof.levels if level.status is not Status.PASSED]
     return f"{done} Not passed: {', '.join(open_)}." if open_ else done
 
@@ -68,12 +71,14 @@ def _reached(checked: CheckedProject) -> str:
 def _proofs(checked: CheckedProject) -> list[Block]:
     if checked.proof is None:
         return [Text(as_markdown(f"Not proven: {checked.not_proven}"), Tone.WARNING)]
-    listed = f"rocmend port verify {shlex.quote(checked.port.analysis.root)} --list"
+    root = checked.port.analysis.root
     rest = (
-        "The levels that ran used a copy of the project; a check never executes the project's code. Run the others "
-        f"after the port is applied: `{listed}` shows what they execute."
+        "The levels that ran used a copy of the project; a check never executes the project's code: "
+        f"`rocmend port verify {shlex.quote(root)} --list` shows what the others execute."
     )
-    return [*ladder_blocks(checked.proof), Text(rest, Tone.MUTED)]
+    unwritten = checked.port.changed or checked.port.added
+    first = [shlex.join(["rocmend", "port", root, "--apply"])] if unwritten else []
+    return [*ladder_blocks(checked.proof, first=first), Text(rest, Tone.MUTED)]
 
 
 def _patch(patch: str) -> Card:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rocmend.cli.views.port import project_name
 from rocmend.port.verify.records import Evidence, Level, Outcome, Proof, Status
 from rocmend.report.document import Block, Card, Cell, Code, Document, Section, Text, Tone, table
 from rocmend.report.visible import as_markdown
 
-__all__ = ["ladder_blocks", "proof_document"]
+__all__ = ["ladder_blocks", "proof_document", "proof_summary"]
 
 _TONE = {
     Status.PASSED: Tone.GOOD,
@@ -31,15 +33,8 @@ def proof_document(proof: Proof, *, everything: bool = False) -> Document:
         proof: The result of the verification.
         everything: Whether all evidence is shown, not the first pieces that matter most.
     """
+    summary = proof_summary(proof)
     reached = proof.reached
-    if reached:
-        summary = f"Proven up to level {reached.number}: {reached.title}."
-    elif proof.generation:
-        summary = "Not proven: level 1, identity, did not pass."
-    else:
-        summary = "No port was applied here, and there is nothing to rewrite."
-        passed = [level.name for level in proof.levels if level.status is Status.PASSED]
-        summary += f" Passed as it is: {', '.join(passed)}." if passed else ""
     failed = [level.name for level in proof.levels if level.status is Status.FAILED]
     if failed:
         summary = f"Failed: {', '.join(failed)}. {summary}"
@@ -49,8 +44,30 @@ def proof_document(proof: Proof, *, everything: bool = False) -> Document:
     return Document(f"Proofs of {project_name(proof.root)}", summary, tone, tuple(blocks), footer)
 
 
-def ladder_blocks(proof: Proof, *, everything: bool = False) -> list[Block]:
-    """Return the levels as a table, then what failed or could not be checked."""
+def proof_summary(proof: Proof, where: str = "") -> str:
+    """Return how far a port was proven, in a sentence or two.
+
+    Args:
+        proof: The result of the verification.
+        where: What was verified, where it is not the project itself: ``in a copy``.
+    """
+    if reached := proof.reached:
+        return f"Proven {where} up to level {reached.number}: {reached.title}.".replace("  ", " ")
+    if proof.generation:
+        return "Not proven: level 1, identity, did not pass."
+    passed = [level.name for level in proof.levels if level.status is Status.PASSED]
+    told = f" Passed as it is: {', '.join(passed)}." if passed else ""
+    return f"No port was applied here, and there is nothing to rewrite.{told}"
+
+
+def ladder_blocks(proof: Proof, *, everything: bool = False, first: Sequence[str] = ()) -> list[Block]:
+    """Return the levels as a table, then what failed or could not be checked.
+
+    Args:
+        proof: The result of the verification.
+        everything: Whether all evidence is shown, not the first pieces that matter most.
+        first: Commands that have to run before those of the levels that were not run.
+    """
     rows = [
         [
             Cell(f"{level.number}\N{NO-BREAK SPACE}{level.name}"),
@@ -62,7 +79,7 @@ def ladder_blocks(proof: Proof, *, everything: bool = False) -> list[Block]:
     blocks: list[Block] = [table(["level", "", "result"], rows)]
     commands = [level.command for level in proof.levels if level.command]
     if commands:
-        blocks += [Text("To run the rest:"), Code("\n".join(commands), "sh")]
+        blocks += [Text("To run the rest:"), Code("\n".join([*first, *commands]), "sh")]
     for level in proof.levels:
         shown = [one for one in level.evidence if everything or one.outcome in {Outcome.BROKEN, Outcome.UNKNOWN}]
         if shown:
@@ -82,7 +99,7 @@ def _evidence(level: Level, shown: list[Evidence], *, everything: bool) -> Block
     cards: list[Block] = [_card(one) for one in cut]
     if len(shown) > len(cut):
         cards.append(Text(f"… and {len(shown) - len(cut):,} more: see `--format json`.", Tone.MUTED))
-    return Section(f"Level {level.number}: {level.title}", tuple(cards))
+    return Section(f"Level {level.number}, {level.name}: {level.status.value}", tuple(cards))
 
 
 def _card(one: Evidence) -> Card:

@@ -96,7 +96,7 @@ def service_card(inspection: Inspection, service: Service) -> Card:
         blocks.append(Text(f"`--hip {which}` judges for a PyTorch of HIP {which} (`torch.version.hip` names it)."))
     if service.environment:
         blocks.append(Code("\n".join(f"export {name}={value}" for name, value in service.environment.items()), "bash"))
-    blocks += [Text(f"**But:** {as_markdown(caution)}") for caution in service.cautions]
+    blocks += [Text(f"**Caution:** {as_markdown(caution)}") for caution in service.cautions]
     if len(service.components) > 1:
         rows = [[_part_name(part), _verdict(part), Cell(part.reason)] for part in service.components]
         blocks.append(table(["part", "verdict", "why"], rows))

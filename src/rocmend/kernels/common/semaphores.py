@@ -1,8 +1,8 @@
 """Semaphores and scratch memory for kernels whose last program finishes the work of all: one launch instead of two.
 
 Launches of one stream run one after another, so they can share a workspace of the stream: a call allocates nothing but
-its result, and a counter is zero before a launch and zero after it. A launch that is captured in a graph has no
-workspace, because graphs are replayed on any stream: two launches cost a graph next to nothing.
+its result, and a counter is zero before a launch and zero after it. Graphs are replayed on any stream, so a launch that
+is captured in one has counters of its own, and scratch memory of the graph's pool.
 """
 
 from __future__ import annotations
@@ -31,7 +31,31 @@ class Workspace(NamedTuple):
     scratch: torch.Tensor
 
 
+class _Arena:
+    """Zeroed counters for captured launches: each takes some for good, as its graph may be replayed at any time."""
+
+    SIZE = 1 << 16
+
+    def __init__(self, device: torch.device) -> None:
+        self._counters = torch.zeros(self.SIZE, dtype=torch.int32, device=device)
+        self._used = 0
+
+    def take(self, count: int) -> torch.Tensor | None:
+        """Return counters that nobody else has, or None where too few are left."""
+        if self.left < count:
+            return None
+        self._used += count
+        return self._counters[self._used - count : self._used]
+
+    @property
+    def left(self) -> int:
+        """Counters that are left."""
+        return self.SIZE - self._used
+
+
 _workspaces: dict[tuple[int, int], Workspace] = {}
+_arenas: dict[int, list[_Arena]] = {}
+"""By device, the last one in use: no memory can be zeroed for good while a graph is captured."""
 _stream_of: Callable[[int], int] | None = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # noqa: SLF001  as Triton's driver does
 _capturing: Any = getattr(torch._C, "_cuda_isCurrentStreamCapturing", None)  # noqa: SLF001  without a frame of Python
 
@@ -56,17 +80,31 @@ def workspace(device: torch.device, counters: int, size_bytes: int) -> Workspace
         zeros = torch.zeros(counters, dtype=torch.int32, device=device)
         return Workspace(zeros, allocate.empty((-(-size_bytes // 8),), dtype=torch.int64, device=device))
     index = device.index
-    if _stream_of is None or _capturing is None or _capturing():
+    if _stream_of is None or _capturing is None:
         return None
+    if _capturing():
+        return _captured(device, counters, size_bytes)
     found = _workspaces.get((index, _stream_of(index)))
     if found is None or found.scratch.numel() * 8 < size_bytes:
         return _make(device, size_bytes, found)
     return found
 
 
+def _captured(device: torch.device, counters: int, size_bytes: int) -> Workspace | None:
+    """Return a workspace for a launch that is captured, or None where too few counters are left."""
+    taken = _arenas[device.index][-1].take(counters) if device.index in _arenas else None
+    if taken is None:
+        for key in [key for key in _workspaces if key[0] == device.index]:
+            del _workspaces[key]  # the next launch that is not captured makes another arena
+        return None
+    return Workspace(taken, torch.empty(-(-size_bytes // 8), dtype=torch.int64, device=device))
+
+
 def _make(device: torch.device, size_bytes: int, before: Workspace | None) -> Workspace:
     """Make a stream's workspace, or enlarge it: the old one is freed in the stream's order."""
     zeros = torch.zeros(MAX_COUNTERS, dtype=torch.int32, device=device) if before is None else before.counters
+    if device.index not in _arenas or _arenas[device.index][-1].left < MAX_COUNTERS:
+        _arenas.setdefault(device.index, []).append(_Arena(device))
     size = max(1 << 20, 1 << (size_bytes - 1).bit_length())
     made = Workspace(zeros, torch.empty(size // 8, dtype=torch.int64, device=device))
     _workspaces[device.index, _stream_of(device.index)] = made  # type: ignore[misc]  # workspace asked whether there is one

@@ -9,12 +9,13 @@ from rocmend.machine.facts import FactSink, Machine, derivation
 @derivation(
     "model",
     facts={
-        "model.fits": "Whether the model's weights alone fit into the largest GPU memory; null with no size given.",
+        "model.fits": "Whether the model's weights alone fit into the largest GPU memory; null without size or GPU.",
         "model.fits_hip": "The same for a HIP process, which on an APU gets VRAM or GTT and not both.",
         "model.fits_with_larger_gtt": "Whether they would fit on an APU with the suggested ttm.pages_limit.",
     },
     needs=(
         *("ask.model_bytes", "gpu.*.memory_ceiling_bytes", "gpu.*.hip_memory_bytes", "gpu.*.is_apu"),
+        "gpus.amd_present",
         *("gpu.*.vram_total_bytes", "ttm.suggested_pages_limit"),
     ),
 )
@@ -22,12 +23,15 @@ def derive(machine: Machine, facts: FactSink) -> None:
     """Compare the size asked about with the largest ceiling."""
     size = machine.value("ask.model_bytes")
     for key, ceiling in (("model.fits", "memory_ceiling_bytes"), ("model.fits_hip", "hip_memory_bytes")):
-        if size is None:
-            facts.put(key, None, source="ask.model_bytes")
+        if size is None or machine.value("gpus.amd_present") is False:
+            facts.put(key, None, source="ask.model_bytes, gpus.amd_present")
             continue
         known = {index: machine.value(f"gpu.{index}.{ceiling}") for index in machine.indices("gpu")}
         ceilings = [value for value in known.values() if isinstance(value, int)]
         source = ", ".join(["ask.model_bytes", *(f"gpu.{index}.{ceiling}" for index in known)])
+        if not known:
+            facts.gap(key, "the driver shows no GPU", source=source)
+            continue
         if any(size <= value for value in ceilings) or len(ceilings) == len(known):
             facts.put(key, any(size <= value for value in ceilings), source=source)
         else:

@@ -34,14 +34,20 @@ TOPOLOGY = Path("/sys/class/kfd/kfd/topology/nodes")
 PROOFS = ".rocmend/port/proofs"
 
 
+def absent(job: Job) -> str:
+    """Return why the level cannot run; empty where it can."""
+    target, _, why = _machine()
+    if target is None:
+        return why
+    return "" if _programs(job) else "no translation unit has a main()"
+
+
 def run(job: Job) -> Level:
     """Build and run every program of the project, and keep what came of it."""
-    target, hipcc, absent = _machine()
-    if target is None:
-        return not_run(absent)
+    target, hipcc, _ = _machine()
+    if (why := absent(job)) or target is None:
+        return not_run(why)
     programs = _programs(job)
-    if not programs:
-        return not_run("no translation unit has a main()")
     if job.execution is None:
         return job.not_asked("amd", steps(job))
     evidence = []

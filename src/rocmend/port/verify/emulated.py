@@ -25,7 +25,7 @@ from rocmend.port.verify.records import Evidence, Level, Outcome
 from rocmend.port.verify.result import concluded, not_run
 from rocmend.port.verify.units import units
 
-__all__ = ["TARGETS", "Executor", "Prepared", "kernel_named", "prepared", "run"]
+__all__ = ["TARGETS", "Executor", "Prepared", "absent", "kernel_named", "prepared", "run"]
 
 TARGETS = ("gfx1100", "gfx1201", "gfx942")
 """Wavefronts of 32 lanes on two generations, and of 64."""
@@ -79,19 +79,24 @@ class Prepared(NamedTuple):
         return pack(self.kernarg, values, self.case.launch)
 
 
+def absent(job: Job) -> str:
+    """Return why the level cannot run; empty where it can."""
+    count = len(cases.read_all(job.tree))
+    if _executor() is None:
+        waiting = f" ({count_text(count, 'recorded launch', 'recorded launches')} to run)" if count else ""
+        return f"nothing here executes AMD machine code on the CPU{waiting}"
+    return "" if count else f"no launches are recorded in {cases.FOLDER}"
+
+
 def run(job: Job) -> Level:
     """Run every recorded case on every target, if anything here can."""
     executor = _executor()
-    if executor is None:
-        count = len(cases.read_all(job.tree))
-        waiting = f" ({count_text(count, 'recorded launch', 'recorded launches')} to run)" if count else ""
-        return not_run(f"nothing here executes AMD machine code on the CPU{waiting}")
+    if (why := absent(job)) or executor is None:
+        return not_run(why)
     evidence = []
     for number, one in enumerate(prepared(job)):
         evidence.append(one if isinstance(one, Evidence) else _ran(executor(), one))
         job.tell("emulated", number + 1, number + 1)
-    if not evidence:
-        return not_run(f"no launches are recorded in {cases.FOLDER}")
     return concluded(evidence, f"{len(evidence)} launches of recorded kernels, for {', '.join(TARGETS)}.")
 
 

@@ -29,7 +29,8 @@ class Rung(NamedTuple):
     Args:
         name: What it is called on the command line.
         title: What it proves.
-        module: Where ``run(job) -> Level`` is; and ``steps(job)`` where it executes code of the project.
+        module: Where ``run(job) -> Level`` is; ``absent(job) -> str`` for the levels that not every machine can run;
+            and ``steps(job)`` where it executes code of the project.
         executes: Whether it does.
     """
 
@@ -116,27 +117,24 @@ def _module(rung: Rung) -> ModuleType:
     return import_module(f"rocmend.port.verify.{rung.module}")
 
 
-def beyond(proof: Proof, why: str) -> Proof:
-    """Return a proof with the levels that are not in it as such that were not run, each with the command that does.
+def beyond(proof: Proof, root: Path, why: str) -> Proof:
+    """Return a proof with the levels that are not in it as not run, each with its command where it can run here.
 
     Args:
         proof: The proof.
-        why: Why they were not.
+        root: The folder that was looked at: the proof can name the project that it is a copy of.
+        why: Why those were not run that can.
     """
     there = {level.name for level in proof.levels}
-    root = Path(proof.root)
-    rest = [
-        Level(
-            number,
-            rung.name,
-            rung.title,
-            Status.NOT_RUN,
-            why=f"{why}; it executes the project's code" if rung.executes else why,
-            command=request_text(root, rung.name, proof.targets, run=rung.executes),
-        )
-        for number, rung in enumerate(LEVELS, 1)
-        if rung.name not in there
-    ]
+    rest: list[Level] = []
+    with Job(root, proof.targets) as job:
+        for number, rung in enumerate(LEVELS, 1):
+            if rung.name in there:
+                continue
+            absent = _module(rung).absent(job)
+            told = absent or (f"{why}; it executes the project's code" if rung.executes else why)
+            command = "" if absent else request_text(Path(proof.root), rung.name, proof.targets, run=rung.executes)
+            rest.append(Level(number, rung.name, rung.title, Status.NOT_RUN, why=told, command=command))
     return msgspec.structs.replace(proof, levels=(*proof.levels, *rest))
 
 

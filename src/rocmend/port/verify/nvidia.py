@@ -77,17 +77,24 @@ def find_nvcc() -> Nvcc | None:
     return Nvcc(program, version[1], arch, name.strip())
 
 
+def absent(job: Job) -> str:
+    """Return why the level cannot run; empty where it can."""
+    if not job.generations:
+        return "no port was applied: there is no original to compare with"
+    if find_nvcc() is None:
+        return "nvcc not found: it is neither in PATH nor under CUDA_HOME"
+    if not _touched(job):
+        beside = f": the ROCm side is separate, in {job.beside}" if job.beside else " or header"
+        return f"the port changed no CUDA C++ translation unit{beside}"
+    return ""
+
+
 def run(job: Job) -> Level:
     """Compare cubins, then runs."""
-    if not job.generations:
-        return not_run("no port was applied: there is no original to compare with")
     nvcc = find_nvcc()
-    if nvcc is None:
-        return not_run("nvcc not found: it is neither in PATH nor under CUDA_HOME")
+    if (why := absent(job)) or nvcc is None:
+        return not_run(why)
     touched = _touched(job)
-    if not touched:
-        beside = f": the ROCm side is separate, in {job.beside}" if job.beside else " or header"
-        return not_run(f"the port changed no CUDA C++ translation unit{beside}")
     tree = Tree(job)
     evidence = _cubins(job, nvcc, tree, touched)
     same = sum(one.outcome is Outcome.HOLDS for one in evidence)

@@ -72,12 +72,17 @@ class _Folder(NamedTuple):
         }
 
 
+def absent(job: Job) -> str:
+    """Return why the level cannot run; empty where it can."""
+    return "" if reached_files(job) or settings(job.root).golden else "the port changed no Python file"
+
+
 def run(job: Job) -> Level:
     """Run the Python side both ways; a port without one has nothing to run."""
     paths = reached_files(job)
     entries = settings(job.root).golden
-    if not paths and not entries:
-        return not_run("the port changed no Python file")
+    if why := absent(job):
+        return not_run(why)
     if job.execution is None:
         return job.not_asked("python", steps(job))
     python = interpreter(job)

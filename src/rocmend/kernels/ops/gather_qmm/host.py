@@ -9,6 +9,7 @@ import torch
 from rocmend.kernels import allocate, executor
 from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.common.routing import direct_is_better, route, tiles_at_most
+from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.launch import LaunchPlan, launch
 from rocmend.kernels.ops.gather_qmm import digits, experts, shape_class, walkers
 from rocmend.kernels.ops.gather_qmm.arguments import Arguments, Weights
@@ -17,6 +18,7 @@ from rocmend.kernels.ops.gather_qmm.kernels.pairs import pairs_kernel
 from rocmend.kernels.ops.gather_qmm.kernels.prepare import prepare_kernel
 from rocmend.kernels.ops.gather_qmm.kernels.tiles import tiles_kernel
 from rocmend.kernels.ops.gather_qmm.problem import problem_of
+from rocmend.kernels.ops.quantized_matmul import gemv
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import Config, config_for
 from rocmend.kernels.without import nvidia_only
@@ -70,9 +72,11 @@ def _few(a: Arguments, types: Sequence[torch.dtype | None] = ()) -> walkers.Laun
     return _any_address(a, target, types)
 
 
-def _any_address(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) -> LaunchPlan:
+def _any_address(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) -> walkers.Launches:
     """Plan the launch for few rows whose tensors may lie where they like."""
     rows = a.pairs.count * a.x.shape[-2]
+    if a.x.shape[-2] == 1 and gemv.suits(a.form.mode, a.form.bits, 1, a.x.shape[-1]):
+        return _gemv(a, target, types)
     m, k = a.x.shape[-2:]
     size = "single" if rows <= SINGLE_PAIRS else "several"
     config = config_for("gather_qmm", "pairs" if a.up is None else "gated", size, target)
@@ -80,6 +84,24 @@ def _any_address(a: Arguments, target: Target, types: Sequence[torch.dtype | Non
     grid = (rows * cdiv(a.n, config["BN"]),)
     numbers = (m, a.n, k, a.form.words(k), k // a.form.group_size, a.pairs.divisor)
     return LaunchPlan(pairs_kernel, grid, constants, config, numbers, types)
+
+
+def _gemv(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) -> walkers.Launches:
+    """Plan the launch for rows by themselves with affine codes that do not straddle words."""
+    k = a.x.shape[-1]
+    experts = gemv.Experts(a.pairs.lhs is not None, a.pairs.divisor, (types[8], types[9]) if types else (None, None))
+    planned = gemv.plan(
+        [a.n], k, a.form.group_size, a.form.bits, NAMES[a.dtype], target, gated=a.up is not None, batch=a.pairs.count,
+        x_stride=k, w_batch=a.n, experts=experts,
+    )  # fmt: skip
+    count = 1 if a.up is None else 2
+
+    def launches(tensors: Sequence[torch.Tensor | None]) -> None:
+        x, *weights, out, lhs, rhs = tensors
+        triples = [weights[first : first + 3] for first in range(0, 3 * count, 3)]
+        planned(gemv.operands(x, triples, [out], lhs, rhs))
+
+    return launches
 
 
 def plan_call(

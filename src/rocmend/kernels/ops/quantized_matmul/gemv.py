@@ -1,8 +1,9 @@
-"""LaunchPlan ``gemv_kernel``: how many wavefronts share a row of weights, and how many programs walk over the rows."""
+"""Plan ``gemv_kernel``: how many wavefronts share a row of weights, and how many programs walk over the rows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 
@@ -20,8 +21,22 @@ _MOST_LANES = 512
 """Of a program."""
 _BITS = (2, 4, 8)
 _WORDS = torch.int32
-TYPES = (None, *(_WORDS, None, None, None) * MOST)
+_TYPES = (None, *(_WORDS, None, None, None) * MOST)
 """What the tensors of a launch are seen as: words may be given as uint32."""
+
+
+class Experts(NamedTuple):
+    """How the numbers of a batch find their rows of x and their weights.
+
+    Args:
+        lhs: Whether rows of x are given by index; otherwise ``divisor`` numbers in turn share one.
+        divisor: See there.
+        types: What ``lhs`` and ``rhs`` are seen as, or None.
+    """
+
+    lhs: bool
+    divisor: int
+    types: tuple[torch.dtype | None, torch.dtype | None] = (None, None)
 
 
 def suits(mode: str, bits: int, rows: int, depth: int) -> bool:
@@ -47,8 +62,9 @@ def plan(
     batch: int = 1,
     x_stride: int = 0,
     w_batch: int = 0,
+    experts: Experts | None = None,
 ) -> LaunchPlan:
-    """LaunchPlan a launch of ``x`` and, three times, ``w, scales, biases, out`` (None behind the last).
+    """Plan a launch of ``x``, three times ``w, scales, biases, out`` (None behind the last), and ``lhs, rhs``.
 
     Args:
         columns: Rows of each of one to three weights, one for a gated pair.
@@ -61,7 +77,8 @@ def plan(
         gated: Whether ``silu(first) * second`` of two weights is computed.
         batch: Rows of x, each with an output of its own.
         x_stride: Elements from one of these to the next.
-        w_batch: Rows of weights from one of these to the next; 0 where all share the weights.
+        w_batch: Rows of weights from one of these, or from one expert, to the next; 0 where all share the weights.
+        experts: How indices choose rows of x and weights; None without indices.
     """
     config = config or config_for("quantized_matmul", "gemv", record_class(dtype, bits, gated=gated), target)
     codes, words = 32 // bits, depth * bits // 32
@@ -78,21 +95,25 @@ def plan(
     programs = cdiv(tiles, cdiv(tiles, programs))  # all with as many tiles, but for the last
     constants = {
         "GROUP": group, "BITS": bits, "COUNT": 2 if gated else len(columns), "GATED": gated,
+        "ROUNDED": experts is None, "EXPERTS": experts is not None,
         "PAIRED": bits == 4 and dtype != "float32", "WORDS": padded, "WIDE": wide, "EVEN": padded == words,
         "BLOCK_N": block,
     }  # fmt: skip
+    types = (*_TYPES, *(experts.types if experts else (None, None)))
     sizes = (*columns, *(0,) * (MOST - len(columns)))
-    numbers = (*sizes, words, depth // group, tiles, x_stride, w_batch)
-    return LaunchPlan(gemv_kernel, (programs, batch), constants, with_warps(config, warps), numbers, TYPES)
+    numbers = (*sizes, words, depth // group, tiles, x_stride, w_batch, experts.divisor if experts else 1)
+    return LaunchPlan(gemv_kernel, (programs, batch), constants, with_warps(config, warps), numbers, types)
 
 
 def operands(
-    x: torch.Tensor,
-    weights: Sequence[tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]],
-    outs: Sequence[torch.Tensor],
+    x: torch.Tensor | None,
+    weights: Sequence[Sequence[torch.Tensor | None]],
+    outs: Sequence[torch.Tensor | None],
+    lhs: torch.Tensor | None = None,
+    rhs: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor | None, ...]:
     """Return the tensors of a launch in order; a gated pair has one output."""
     given: list[torch.Tensor | None] = [x]
     for index, (w, scales, biases) in enumerate(weights):
         given += [w, scales, biases, outs[index] if index < len(outs) else None]
-    return (*given, *(None,) * (4 * (MOST - len(weights))))
+    return (*given, *(None,) * (4 * (MOST - len(weights))), lhs, rhs)

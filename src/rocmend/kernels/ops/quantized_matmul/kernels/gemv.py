@@ -1,4 +1,4 @@
-"""One row of x against affine weights of 2, 4 or 8 bits in one launch: up to three weights, or a gated pair.
+"""Rows of x, each against affine weights of 2, 4 or 8 bits, in one launch: up to three weights, or a gated pair.
 
 A program holds x in registers and walks over tiles of weight rows, one tile ahead; its wavefronts share K, so that no
 partial sums go through memory. Of each word, four neighbours of a lane's are loaded at once, and a code is used where
@@ -129,13 +129,16 @@ def _join(parts, COUNT: tl.constexpr):
 @triton.jit
 def gemv_kernel(
     x_ptr, w0_ptr, s0_ptr, b0_ptr, out0_ptr, w1_ptr, s1_ptr, b1_ptr, out1_ptr, w2_ptr, s2_ptr, b2_ptr, out2_ptr,
-    N0, N1, N2, words, groups, tiles, x_stride, w_batch,
-    GROUP: tl.constexpr, BITS: tl.constexpr, COUNT: tl.constexpr, GATED: tl.constexpr, PAIRED: tl.constexpr,
+    lhs_ptr, rhs_ptr, N0, N1, N2, words, groups, tiles, x_stride, w_batch, divisor,
+    GROUP: tl.constexpr, BITS: tl.constexpr, COUNT: tl.constexpr, GATED: tl.constexpr, ROUNDED: tl.constexpr,
+    PAIRED: tl.constexpr, EXPERTS: tl.constexpr,
     WORDS: tl.constexpr, WIDE: tl.constexpr, EVEN: tl.constexpr, BLOCK_N: tl.constexpr, PARTS: tl.constexpr,
 ):  # fmt: skip
     """Compute out[n] = Σ_g s · Σ x·q + b · Σ x for the rows of each weight; ``silu(first) · second`` where GATED.
 
     Programs: (walkers over tiles of PARTS times BLOCK_N rows, batch). WORDS is a power of two that holds a row's words.
+    With EXPERTS, a number of the batch multiplies row ``lhs[number]`` (or ``number // divisor``) of x with the weights
+    of expert ``rhs[number]``. ROUNDED: the products and each step of the gate are rounded to the type of the output.
     """
     CODES: tl.constexpr = 32 // BITS
     SHARE: tl.constexpr = GROUP // (WIDE * CODES)
@@ -143,10 +146,23 @@ def gemv_kernel(
     dtype: tl.constexpr = out0_ptr.dtype.element_ty
     zero = words >> 31
     batch = tl.program_id(1).to(tl.int64)
-    w0_ptr += batch * w_batch * words
-    s0_ptr += batch * w_batch * groups
-    b0_ptr += batch * w_batch * groups
     out0_ptr += batch * N0
+    if EXPERTS:
+        if lhs_ptr is None:
+            x_ptr += batch // divisor * x_stride
+        else:
+            x_ptr += tl.load(lhs_ptr + batch).to(tl.int64) * x_stride
+        before = tl.load(rhs_ptr + batch).to(tl.int64) * w_batch
+    else:
+        x_ptr += batch * x_stride
+        before = batch * w_batch
+    w0_ptr += before * words
+    s0_ptr += before * groups
+    b0_ptr += before * groups
+    if GATED:
+        w1_ptr += before * words
+        s1_ptr += before * groups
+        b1_ptr += before * groups
     q = tl.arange(0, WORDS // WIDE)
     count = words // WIDE
     tile = tl.program_id(0)
@@ -157,9 +173,9 @@ def gemv_kernel(
     w_next, s_next, b_next = _load(w_rows, s_rows, b_rows, q, WIDE, SHARE, EVEN, count)
     at = (q[:, None] * WIDE + tl.arange(0, WIDE)[None, :])[:, :, None] * CODES + tl.arange(0, CODES)[None, None, :]
     if EVEN:
-        x = tl.load(x_ptr + batch * x_stride + at)
+        x = tl.load(x_ptr + at)
     else:
-        x = tl.load(x_ptr + batch * x_stride + at, mask=(q < count)[:, None, None], other=0.0)
+        x = tl.load(x_ptr + at, mask=(q < count)[:, None, None], other=0.0)
     unstacked = _unstack(x.to(tl.float32), CODES)
     total = tl.zeros([WORDS // WIDE, WIDE], tl.float32)
     offset = tl.zeros([WORDS // WIDE, WIDE], tl.float32)
@@ -193,10 +209,12 @@ def gemv_kernel(
         n = first_here + tl.arange(0, BLOCK_N * PARTS)
         if GATED:
             gate, up = tl.split(product.reshape(BLOCK_N, 2, PARTS).permute(0, 2, 1))
-            gate = narrow(gate, dtype).to(tl.float32)
-            up = narrow(up, dtype).to(tl.float32)
-            sigmoid = narrow(tl.div_rn(tl.full(gate.shape, 1.0, tl.float32), 1.0 + tl.exp(-gate)), dtype)
-            silu = narrow(gate * sigmoid.to(tl.float32), dtype).to(tl.float32)
-            product = silu * up
+            if ROUNDED:
+                gate = narrow(gate, dtype).to(tl.float32)
+                up = narrow(up, dtype).to(tl.float32)
+                sigmoid = narrow(tl.div_rn(tl.full(gate.shape, 1.0, tl.float32), 1.0 + tl.exp(-gate)), dtype)
+                product = narrow(gate * sigmoid.to(tl.float32), dtype).to(tl.float32) * up
+            else:
+                product = gate / (1.0 + tl.exp(-gate)) * up
         product = product.reshape(BLOCK_N * PARTS)
         tl.store(out_here + n, narrow(product, dtype), mask=n < N_here)
