@@ -124,6 +124,7 @@ class _Printer:
         for link in block.links:
             if not link.label:
                 self._raw(" " * indent + label + link.url, "bold")
+                label = " " * len(label)
                 continue
             self._wrapped(f"{label}{link.label}", "dim", indent, _INDENT)
             if link.url:
@@ -138,20 +139,24 @@ class _Printer:
             self.block(item, indent)
 
     def _text(self, block: Text, indent: int) -> None:
-        if "\n" not in block.markdown.strip():
-            self._wrapped(plain(block.markdown), _STYLE[block.tone], indent)
+        lines = block.markdown.strip().splitlines()
+        if len(lines) <= 1 or all(line.startswith("- ") for line in lines):
+            for line in lines or [""]:
+                self._wrapped(plain(line), _STYLE[block.tone], indent, 2 if line.startswith("- ") else 0)
             return
         from rich.markdown import Markdown
         from rich.text import Text as RichText
 
         body = Markdown(block.markdown.strip(), hyperlinks=False, style=_STYLE[block.tone] or "none")
-        room = self.console.options.update(width=self.console.width - indent)
-        for segments in self.console.render_lines(body, room, pad=False):
-            line = RichText(" " * indent)
-            for segment in segments:
-                line.append(segment.text, segment.style or "")
-            line.rstrip()
-            self.console.print(line, soft_wrap=True)
+        options = self.console.options.update(width=max(20, self.console.width - indent))
+        drawn: list[RichText] = []
+        for segments in self.console.render_lines(body, options, pad=False):
+            line_text = RichText.assemble(*((one.text, one.style or "") for one in segments))
+            line_text.rstrip()  # lines come as wide as the terminal
+            if line_text.plain or drawn:
+                drawn.append(line_text)
+        for text in drawn:
+            self.console.print(RichText(" " * indent if text.plain else "") + text, soft_wrap=True)
 
     def _raw(self, text: str, style: str) -> None:
         """Print a line that must stay whole (a command, an address), whatever the width."""

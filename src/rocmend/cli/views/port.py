@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from rocmend.cli.porting import Ported, pending, unread
+from rocmend.cli.porting import Ported, pending, shown_issues, unread
 from rocmend.cli.views.diagnosis import TONE
 from rocmend.cli.views.port_groups import group_sections, sentences
 from rocmend.cli.views.port_project import project_blocks
@@ -49,7 +49,7 @@ def port_document(done: Ported, *, everything: bool = False) -> Document:
 def port_verdict(done: Ported) -> tuple[str, Tone]:
     """Return what a port comes to in a sentence or two, and its tone."""
     counts = Counter(issue.outcome for issue in pending(done.analysis, suggestions=done.suggestions))
-    files = count_text(len(done.changed), "file")
+    files = count_text(len({one.path for one in shown_issues(done) if one.outcome is Outcome.AUTO}), "file")
     missing = unread(done.analysis)
     if not done.analysis.issues:
         if missing:
@@ -60,7 +60,7 @@ def port_verdict(done: Ported) -> tuple[str, Tone]:
         return f"Nothing in it needs a port: {_read(done)}.", Tone.GOOD
     if done.written and done.made:
         told = f"{count_text(done.made, 'place')} in {files} rewritten"
-    elif done.changed:
+    elif done.made:
         told = f"{count_text(done.made, 'place')} in {files} to be rewritten"
     else:
         told = "Nothing to rewrite"
@@ -95,7 +95,7 @@ def _footer(done: Ported) -> str:
         if not (done.changed or done.added):
             return f"{told}There was nothing to write. {explained}"
         return f"{told}`rocmend port verify` checks it, `rocmend port undo` undoes it."
-    if done.changed:
+    if done.changed or done.added:
         return f"Nothing was written: `--diff` shows the changes, `--apply` writes them. {explained}"
     return f"Nothing was written. {explained}"
 
@@ -129,15 +129,16 @@ def findings_blocks(done: Ported, *, most: tuple[int, int]) -> list[Block]:
         most: How many files are shown, and how many places of each; none where it is 0.
     """
     blocks: list[Block] = []
-    if done.analysis.issues:
-        blocks += group_sections(done.analysis.issues)
+    if issues := shown_issues(done):
+        blocks += group_sections(issues, written=done.written)
     if done.analysis.issues and most[0]:
         blocks += _by_file(done, most)
     if done.left_alone:
         rows = [[Cell(one.path), Cell(one.reason)] for one in done.left_alone]
         blocks.append(Section("Left alone", (table(["file", "why"], rows),), Tone.WARNING))
     if done.added:
-        blocks.append(Section("Files made", (Text("\n".join(f"- `{path}`" for path in done.added)),), folded=True))
+        title = "Files made" if done.written else "Files to be made"
+        blocks.append(Section(title, (Text("\n".join(f"- `{path}`" for path in done.added)),), folded=True))
     skipped = [file for file in done.analysis.files if file.skipped]
     if skipped:
         blocks.append(Section("Not read", _skipped(skipped, most[0] or _SHOWN_UNREAD), folded=True))
