@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -202,7 +203,7 @@ def test_one_decision_is_one_line_however_many_places_it_is_about(rocmend: Rocme
     assert "arch_00.cu:2" in done.out
     assert "arch_29.cu" not in done.out
     assert max(map(len, done.out.splitlines())) <= 80
-    assert done.out.index("By hand: 30 places") < done.out.index("Rewritten: ")
+    assert done.out.index("By hand: 30 places") < done.out.index("To be rewritten: ")
     assert "arch_29.cu" in rocmend("port", project, "-v").out
 
 
@@ -216,6 +217,57 @@ def test_what_is_known_is_not_told_again(rocmend: Rocmend, project: Path, tmp_pa
     assert "apart from what is known or ignored" in " ".join(rocmend("port", project, "--baseline", known).out.split())
 
 
+def test_what_is_planned_and_what_is_done_are_counted_alike(rocmend: Rocmend, project: Path) -> None:
+    """One tense and one count in the headline, the plan and the headings."""
+    (project / "requirements.txt").write_text("torch==2.7.1\nnumpy\n")
+    (project / "Dockerfile").write_text("FROM nvidia/cuda:12.8.1-devel-ubuntu24.04\nENV TORCH_CUDA_ARCH_LIST=9.0\n")
+    planned = rocmend("port", project).out
+    (places,) = re.findall(r"^(\d+) places in 3 files", planned, re.MULTILINE)
+    assert re.search(rf"^To be rewritten: {places} places", planned, re.MULTILINE)
+    assert sum(map(int, re.findall(r"(\d+) to rewrite", planned))) == int(places)
+    assert re.search(r"Verification +after --apply", planned)
+    assert "Files to be made\n- " in planned, "no blank line, and the mark that other lists have"
+    assert not re.search(r"^Rewritten|^Files made", planned, re.MULTILINE)
+    assert not re.search(
+        r"\brewritten\b",
+        rocmend("port", project, "-v").out.replace("to be rewritten", "").replace("To be rewritten", ""),
+    )
+    applied = rocmend("port", project, "--apply").out
+    assert re.search(rf"^Rewritten: {places} places", applied, re.MULTILINE)
+    assert "Files made\n- " in applied
+    again = rocmend("port", project, "--apply").out
+    assert "Nothing to rewrite" in again
+    assert not re.search(r"^Rewritten|^To be rewritten|\d+ to rewrite|\d rewritten", again, re.MULTILINE)
+    assert not [line for line in (planned + applied + again).splitlines() if line != line.rstrip()]
+    assert "1 kinds" not in planned + applied
+
+
+def test_a_folder_of_scripts_is_not_called_nothing_to_port(rocmend: Rocmend, tmp_path: Path) -> None:
+    (tmp_path / "i.sh").write_text("pip install torch==2.7.1\npip install torchvision==0.22.0\n")
+    told = rocmend("port", tmp_path).out
+    assert "Kind   scripts and settings" in told
+    assert "To be rewritten: 2 places, 1 kind\n" in told
+
+
+def test_files_for_rocm_are_counted_as_they_are_listed(rocmend: Rocmend, project: Path) -> None:
+    (project / "fast" / "here.py").write_text("import torch\n\nis_hip = torch.version.hip is not None\n")
+    (project / "Dockerfile.rocm").write_text("FROM rocm/pytorch\n")
+    told = rocmend("port", project, "--no-cache").out
+    (listed,) = re.findall(r"^For ROCm already +(.*)$", told, re.MULTILINE)
+    assert re.search(rf"{listed.count(',') + 1} files are for ROCm", " ".join(told.split()))
+
+
+def test_an_open_comment_is_told_to_its_end(rocmend: Rocmend, project: Path) -> None:
+    words = "ROCm has no counterpart of it. Omit it on the ROCm side, or write it with what HIP has, see the page."
+    (project / "open.cu").write_text(
+        f"#ifdef USE_ROCM\n  // ROCM CU41: {words[:60].rpartition(' ')[0]}\n  //   {words[:60].rpartition(' ')[2]}"
+        f"{words[60:]}\n  k();\n#else\n  k2();\n#endif\n// Another comment.\n"
+    )
+    done = rocmend("port", project, "--select", "CU46", "--format", "jsonl")
+    (found,) = [json.loads(line) for line in done.out.splitlines()]
+    assert found["message"] == f"CU41 is still open: {words}"
+
+
 def test_rules_are_listed_and_explained(rocmend: Rocmend) -> None:
     listed = rocmend("port", "--rules")
     assert listed.code == 0
@@ -223,6 +275,7 @@ def test_rules_are_listed_and_explained(rocmend: Rocmend) -> None:
     told = rocmend("port", "--explain", "py01")
     assert told.code == 0
     assert "Why it matters" in told.out
+    assert rocmend("port", "--explain", "DP05").out.count("Sources:") == 1
     unknown = rocmend("port", "--explain", "PY999")
     assert unknown.code == 2
     assert "--rules" in unknown.err

@@ -143,10 +143,10 @@ def test_problems_of_a_command_line() -> None:
     ("words", "said"),
     [
         (["dtype=float32"], "lacks rows"),
-        (["rows=many", "dtype=float32"], "rows='many' is not int"),
+        (["rows=many", "dtype=float32"], "rows must be an integer, got 'many'"),
         (["width=3"], "no field of example is called 'width'"),
         (["rows"], "is not FIELD=VALUE"),
-        (["causal=perhaps"], "is not bool"),
+        (["causal=perhaps"], "must be true or false, got 'perhaps'"),
     ],
 )
 def test_wrong_problems_are_refused(words: list[str], said: str) -> None:

@@ -119,6 +119,25 @@ def test_explain_for_a_gpu_that_is_not_here(rocmend: Run) -> None:
     assert max(map(len, human.out.splitlines())) <= 80
 
 
+@pytest.mark.parametrize("op", [op.name for op in registry.ops()])
+def test_the_problem_that_explain_suggests_is_a_real_one(op: str, rocmend: Run) -> None:
+    asked = rocmend("kernels", "explain", op, "--target", "gfx1151")
+    assert asked.code == 2
+    suggested = asked.err.partition("For example: rocmend ")[2].split()
+    assert suggested[:3] == ["kernels", "explain", op]
+    done = rocmend(*suggested, "--json")
+    assert (done.code, "gfx1151" in suggested) == (0, True), done.err
+    assert json.loads(done.out)["data"]["chosen"] != "reference"
+
+
+def test_the_problem_that_explain_suggests_names_a_target_where_torch_is_missing(
+    rocmend: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "--target" not in rocmend("kernels", "explain", "attention").err
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+    assert "--target gfx1151" in rocmend("kernels", "explain", "attention").err
+
+
 @pytest.mark.parametrize("tier", ["reference", "nonsense"])
 def test_explain_follows_what_was_asked_for(tier: str, rocmend: Run) -> None:
     from rocmend.kernels import choose

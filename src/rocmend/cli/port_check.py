@@ -62,7 +62,7 @@ def check_project(path: Path, targets: Sequence[str], progress: Callable[[str], 
     """
 
     def read(done: int, of: int) -> None:
-        progress(f"reading the project, {done} of {of} files")
+        progress(f"reading the project, {done} of {of} candidate files")
 
     analysis = analysed(path, targets=targets, progress=read)
     planned = ported(path, analysis, write=False)

@@ -16,6 +16,8 @@ from rocmend.core.units import count_text
 from rocmend.port.analyse import analyse
 from rocmend.port.apply import Applied, apply
 from rocmend.port.build.beside import settled
+from rocmend.port.languages import destination
+from rocmend.port.phases import estimate, phase_of
 from rocmend.port.plan import LeftAlone, plan
 from rocmend.port.project import Project, understand
 from rocmend.port.records import Analysis, FileReport, Issue, Language, Outcome
@@ -32,6 +34,7 @@ __all__ = [
     "project_folder",
     "require_port",
     "require_sources",
+    "shown_issues",
     "style_of",
     "unread",
 ]
@@ -107,6 +110,41 @@ def pending(analysis: Analysis, *, suggestions: bool) -> list[Issue]:
     return found
 
 
+def shown_issues(done: Ported) -> list[Issue]:
+    """Return the issues that a port is about, with a rewrite that is made as one.
+
+    Without those that a file beside theirs has settled before, and rewrites of files that are left alone.
+    """
+    root = Path(done.analysis.root)
+    now = {*done.changed, *done.added}
+    alone = {one.path for one in done.left_alone}
+    found: list[Issue] = []
+    for file in done.analysis.files:
+        beside = destination(file.language, file.path)
+        before = file.language is Language.TEXT and beside not in now
+        settled_before = settled(root, file.path, file.issues) if before else ()
+        for issue in file.issues:
+            taken = done.suggestions and issue.edits and issue.outcome is Outcome.SUGGEST
+            shown = msgspec.structs.replace(issue, outcome=Outcome.AUTO) if taken else issue
+            left = shown.outcome is Outcome.AUTO and (file.path in alone or beside in alone)
+            if issue not in settled_before and not left:
+                found.append(shown)
+    return found
+
+
+def _counted(done: Ported) -> Ported:
+    """Return a port whose plan counts what it is about."""
+    issues = shown_issues(done)
+    phases = tuple(
+        msgspec.structs.replace(
+            phase, estimate=estimate(issue for issue in issues if phase_of(issue.rule) == phase.number)
+        )
+        for phase in done.project.phases
+    )
+    project = msgspec.structs.replace(done.project, phases=phases, estimate=estimate(issues))
+    return msgspec.structs.replace(done, project=project)
+
+
 def project_folder(command: str, path: Path) -> None:
     """Check that a command was given a project's folder.
 
@@ -150,7 +188,7 @@ def require_port(path: Path, targets: Sequence[str]) -> None:
     require_sources("port verify", path, analysis)
     planned = plan(analysis)
     if planned.changes:
-        files = count_text(sum(change.before is not None for change in planned.changes), "file")
+        files = count_text(planned.files, "file")
         raise UsageError(
             "port verify",
             f"{path} was not ported yet: {count_text(planned.made, 'place')} in {files} to be rewritten.",
@@ -272,27 +310,31 @@ def ported(
     project = understand(path, analysis)
     if write:
         done: Applied = apply(analysis, style=style, suggestions=suggestions, allow_dirty=allow_dirty)
-        return Ported(
-            project,
-            analysis,
-            done.changed,
-            done.added,
-            done.left_alone,
-            done.made,
-            written=True,
-            notes=done.notes,
-            suggestions=suggestions,
+        return _counted(
+            Ported(
+                project,
+                analysis,
+                done.changed,
+                done.added,
+                done.left_alone,
+                done.made,
+                written=True,
+                notes=done.notes,
+                suggestions=suggestions,
+            )
         )
     planned = plan(analysis, style=style, suggestions=suggestions)
     changed = tuple(change.path for change in planned.changes if change.before is not None)
     added = tuple(change.path for change in planned.changes if change.before is None)
-    return Ported(
-        project,
-        analysis,
-        changed,
-        added,
-        tuple(planned.left_alone),
-        planned.made,
-        written=False,
-        suggestions=suggestions,
+    return _counted(
+        Ported(
+            project,
+            analysis,
+            changed,
+            added,
+            tuple(planned.left_alone),
+            planned.made,
+            written=False,
+            suggestions=suggestions,
+        )
     )

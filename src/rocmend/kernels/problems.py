@@ -40,8 +40,13 @@ def given(op: Op, words: Sequence[str]) -> dict[str, Any]:
     return found
 
 
-def parse(op: Op, words: Sequence[str]) -> Problem:
+def parse(op: Op, words: Sequence[str], *, options: str = "") -> Problem:
     """Return the problem that a command line gives.
+
+    Args:
+        op: The op.
+        words: ``field=value``, each.
+        options: What the example in an error has after the fields.
 
     Raises:
         UsageError: A field is missing, unknown or wrong.
@@ -49,11 +54,11 @@ def parse(op: Op, words: Sequence[str]) -> Problem:
     found = given(op, words)
     missing = [name for name, (_, default) in fields(op).items() if default is ... and name not in found]
     if missing:
-        example = " ".join(f"{name}={_sample(kind)}" for name, (kind, default) in fields(op).items() if default is ...)
+        example = " ".join(f"{name}={value}" for name, value in example_of(op).items())
         raise UsageError(
             op.name,
             f"the problem lacks {', '.join(missing)}.",
-            next_step=f"For example: rocmend kernels explain {op.name} {example}",
+            next_step=f"For example: rocmend kernels explain {op.name} {example}{options}",
         )
     return op.problem(**found)
 
@@ -74,13 +79,46 @@ def _value(op: str, name: str, kind: Any, text: str) -> Any:
             return text
         if typing.get_origin(one) is tuple or one is tuple:
             return tuple(int(part) for part in text.split(",") if part.lstrip("-").isdecimal())
-    shown = " or ".join(getattr(one, "__name__", repr(one)) for one in allowed)
-    raise UsageError(op, f"{name}={text!r} is not {shown}.")
+    shown = " or ".join(_KINDS.get(one, str(getattr(one, "__name__", repr(one)))) for one in allowed)
+    raise UsageError(op, f"{name} must be {shown}, got {text!r}.")
 
 
-def _sample(kind: Any) -> str:
-    if kind is str:
-        return "float16"
-    if kind is bool:
-        return "true"
-    return "4096" if kind in {int, float} else "…"
+_KINDS = {int: "an integer", float: "a number", bool: "true or false", tuple: "integers with commas between them"}
+
+
+def example_of(op: Op) -> dict[str, str]:
+    """Return a problem of real use, as a command line gives it: each field without a default."""
+    words = f"{_EXAMPLE} {_EXAMPLES.get(op.name, '')}".split()
+    known = dict(word.split("=") for word in words)
+    return {name: known.get(name, "…") for name, (_, default) in fields(op).items() if default is ...}
+
+
+# Layers of language models with 4096 channels, 32 heads and 4-bit weights, unless an op needs something else.
+_EXAMPLE = """batch=1 times=2048 tokens=512 rows=512 columns=4096 depth=4096 elements=2097152 heads=32 kv_heads=8
+    queries=512 keys=512 dim=128 dim_v=128 head_dim=128 key_dim=128 value_dim=128 channels=4096 taps=4
+    experts=64 chosen=8 groups=1 mode=affine bits=4 group_size=64 transpose=true gated=false outer=1 length=32000
+    inner=1 indices=512 along=false dtype=float16"""
+_EXAMPLES = {
+    "attention_decode": "queries=1 keys=4096",
+    "conv": "direction=forward pixels_in=3136 pixels_out=3136 c_in=64 c_out=64 taps=9 plain=true",
+    "copy": "to=float32 contiguous=true",
+    "cross_entropy": "columns=32000",
+    "dropout": "generator=threefry",
+    "gated_delta": "key_heads=16 vector_gate=false",
+    "gated_linear_unit": "kind=silu",
+    "gather_mm": "pairs=1024 m=1 n=1408 k=2048",
+    "gather_qmm": "pairs=8 m=1 n=1408 k=2048",
+    "quantized_attention": "queries=1 keys=4096",
+    "quantized_matmul": "rows=1",
+    "quantized_projections": "products=3 rows=1 columns=6144",
+    "random_bits": "dtype=float32 kind=uniform keys=1",
+    "scan": "length=4096 op=cumsum",
+    "scatter": "inner=4096 mode=add",
+    "selective_scan": "state_dim=16",
+    "sort": "length=4096 indices=false",
+    "ssd": "heads=64 head_dim=64 state_dim=128",
+    "take": "inner=4096",
+    "topk": "rows=1 k=50",
+    "weighted_sum": "sums=512 rows=8 size=4096",
+    "wkv7": "head_dim=64",
+}

@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 import msgspec
 
+from rocmend.core.units import count_text
 from rocmend.port.records import Issue, Outcome
 from rocmend.port.survey import Survey
 
-__all__ = ["Estimate", "Phase", "estimate", "phases"]
+__all__ = ["Estimate", "Phase", "estimate", "phase_of", "phases"]
 
 _MOST_PATHS = 5
 
@@ -71,6 +72,8 @@ TITLES = (
     "Verification",
 )
 
+_DETECTION = 1
+
 _BY_RULE = {
     **dict.fromkeys(("PY06", "PY07", "PY12", "PY20", "PY25", "PY27", "PY28", "PY30", "PY32", "PY35", "PY36"), 5),
     **dict.fromkeys(("CU16", "CU22", "CU24", "CU33"), 5),
@@ -101,7 +104,9 @@ def estimate(issues: Iterable[Issue]) -> Estimate:
     )
 
 
-def phases(found: Survey, issues: Sequence[Issue], cuda_packages: Sequence[str]) -> tuple[Phase, ...]:
+def phases(
+    found: Survey, own_rocm: Sequence[str], issues: Sequence[Issue], cuda_packages: Sequence[str]
+) -> tuple[Phase, ...]:
     """Return the phases of a project's port.
 
     Sources that nvcc compiles decide about phases 2 to 4: without any, there is nothing to translate, no wave size to
@@ -109,6 +114,7 @@ def phases(found: Survey, issues: Sequence[Issue], cuda_packages: Sequence[str])
 
     Args:
         found: What the project is made of.
+        own_rocm: Files that are for ROCm, or tell it, already.
         issues: What rules found in it.
         cuda_packages: The packages among its dependencies that have no wheel for ROCm under that name.
     """
@@ -119,6 +125,10 @@ def phases(found: Survey, issues: Sequence[Issue], cuda_packages: Sequence[str])
     for number, title in enumerate(TITLES):
         own = by_phase[number]
         verdict, paths = _VERDICTS[number](found, own, cuda_packages)
+        if number == _DETECTION and own_rocm:
+            count = count_text(len(own_rocm), "file is", "files are")
+            verdict = _Verdict(True, f"{count} for ROCm already, or detect it; additions have to agree with that")
+            paths = list(own_rocm)
         if own and not verdict.applies:
             verdict = _Verdict(True, f"{_many(own, 'construct')} of it found")
         shown = tuple(dict.fromkeys(paths or [issue.path for issue in own]))[:_MOST_PATHS]
@@ -146,12 +156,7 @@ def _environment(found: Survey, own: list[Issue], packages: Sequence[str]) -> _D
 
 
 def _detection(found: Survey, own: list[Issue], packages: Sequence[str]) -> _Decision:
-    del own, packages
-    own_code = found.uses("rocm")
-    if own_code:
-        return _Verdict(
-            True, f"{_many(own_code, 'file')} already detect ROCm; additions have to agree with that"
-        ), own_code
+    del found, own, packages
     return _Verdict(True, "every change is behind one flag, which has to be defined"), []
 
 

@@ -46,11 +46,13 @@ class Plan(NamedTuple):
         changes: By path; support files among them.
         left_alone: Files that are not changed although something in them could be, and why.
         made: How many issues the changes rewrite.
+        files: In how many files these are.
     """
 
     changes: list[Change]
     left_alone: list[LeftAlone]
     made: int
+    files: int
 
 
 class Written(NamedTuple):
@@ -133,9 +135,13 @@ class Planner:
         changes += self.beside(beside)
         changes = self.supplied(inside, changes)
         kept = {change.path for change in changes}
-        made = sum(bool(issue.edits) for one in written if one.path in kept for issue in one.issues)
         self.memo.save()
-        return Plan(sorted(changes, key=lambda change: change.path), sorted(self.left), made)
+        return self.planned(changes, [one for one in written if one.path in kept])
+
+    def planned(self, changes: list[Change], kept: list[Written]) -> Plan:
+        """Return a plan of changes, in which these files are."""
+        made = [sum(bool(issue.edits) for issue in one.issues) for one in kept]
+        return Plan(sorted(changes, key=lambda change: change.path), sorted(self.left), sum(made), sum(map(bool, made)))
 
     def written(self) -> Iterator[Written]:
         """Yield what files become, each proven; those that are left alone are noted."""

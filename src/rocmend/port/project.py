@@ -37,6 +37,7 @@ class ProjectKind(StrEnum):
     MAKE = "Makefile"
     MIXED = "mixed"
     SOURCES = "CUDA sources without a build"
+    SETTINGS = "scripts and settings"
     NOTHING = "nothing to port"
 
 
@@ -158,11 +159,14 @@ def understand(root: Path, analysis: Analysis) -> Project:
     cuda = sorted({one.name for one in dependencies if one.role in {Role.CUDA, Role.REPLACED, Role.NONE}})
     issues = analysis.issues
     kind, why = _kind(found)
+    if kind is ProjectKind.NOTHING and issues:
+        kind = ProjectKind.SETTINGS
+    own_rocm = tuple(sorted({*found.own_rocm, *found.uses("rocm")}))
     return Project(
         root=str(folder),
         kind=kind,
         why=why,
-        phases=phases(found, issues, cuda),
+        phases=phases(found, own_rocm, issues, cuda),
         estimate=estimate(issues),
         files=_files(analysis),
         cuda_sources=len(found.kernels),
@@ -173,7 +177,7 @@ def understand(root: Path, analysis: Analysis) -> Project:
         containers=tuple(sorted([*found.by_kind[FileKind.DOCKERFILE], *found.by_kind[FileKind.COMPOSE]])),
         workflows=tuple(found.by_kind[FileKind.WORKFLOW]),
         builds=tuple(sorted({*found.uses("extension"), *found.cmake, *found.make})) if found.cuda else (),
-        own_rocm=tuple(sorted({*found.own_rocm, *found.uses("rocm")})),
+        own_rocm=own_rocm,
         submodules=tuple(sorted({*analysis.submodules, *git.submodules(folder)})),
         vendored=dict(sorted(found.vendored.items())),
         folders=analysis.folders,

@@ -63,8 +63,8 @@ class TreePlanner(Planner):
         changes = [*others.changes, *self.copies(written)]
         changes = self.supplied(written, changes)
         kept = {change.path for change in changes}
-        made = others.made + sum(bool(issue.edits) for one in written if one.path in kept for issue in one.issues)
-        return Plan(sorted(changes, key=lambda change: change.path), sorted(self.left), made)
+        more = self.planned(changes, [one for one in written if one.path in kept])
+        return more._replace(made=others.made + more.made, files=others.files + more.files)
 
     def hipified(self) -> Iterator[Written]:
         """Yield the CUDA sources as HIP."""

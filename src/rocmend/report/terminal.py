@@ -85,7 +85,7 @@ class _Printer:
             self.block(block, 0)
         if document.footer:
             self.console.print()
-            self._wrapped(_plain(document.footer), "dim")
+            self._wrapped(plain(document.footer), "dim")
 
     def _wrapped(self, text: str, style: str = "", indent: int = 0, hang: int = 0) -> None:
         """Print text wrapped to the width, continuation lines indented by ``hang`` more; no word is broken."""
@@ -124,6 +124,7 @@ class _Printer:
         for link in block.links:
             if not link.label:
                 self._raw(" " * indent + label + link.url, "bold")
+                label = " " * len(label)
                 continue
             self._wrapped(f"{label}{link.label}", "dim", indent, _INDENT)
             if link.url:
@@ -138,14 +139,24 @@ class _Printer:
             self.block(item, indent)
 
     def _text(self, block: Text, indent: int) -> None:
-        if "\n" not in block.markdown.strip():
-            self._wrapped(_plain(block.markdown), _STYLE[block.tone], indent)
+        lines = block.markdown.strip().splitlines()
+        if len(lines) <= 1 or all(line.startswith("- ") for line in lines):
+            for line in lines or [""]:
+                self._wrapped(plain(line), _STYLE[block.tone], indent, 2 if line.startswith("- ") else 0)
             return
         from rich.markdown import Markdown
-        from rich.padding import Padding
+        from rich.text import Text as RichText
 
         body = Markdown(block.markdown.strip(), hyperlinks=False, style=_STYLE[block.tone] or "none")
-        self.console.print(Padding(body, (0, 0, 0, indent)))
+        options = self.console.options.update(width=max(20, self.console.width - indent))
+        drawn: list[RichText] = []
+        for segments in self.console.render_lines(body, options, pad=False):
+            line_text = RichText.assemble(*((one.text, one.style or "") for one in segments))
+            line_text.rstrip()  # lines come as wide as the terminal
+            if line_text.plain or drawn:
+                drawn.append(line_text)
+        for text in drawn:
+            self.console.print(RichText(" " * indent if text.plain else "") + text, soft_wrap=True)
 
     def _raw(self, text: str, style: str) -> None:
         """Print a line that must stay whole (a command, an address), whatever the width."""
@@ -301,9 +312,9 @@ class _Printer:
             self._wrapped(f"{step.check_when} check{f' (expected: {step.expect})' if step.expect else ''}:", "", indent)
             self._code(Code(step.check), indent)
         elif step.expect:
-            self._wrapped(f"{step.check_when} check: {_plain(step.expect)}", "", indent)
+            self._wrapped(f"{step.check_when} check: {plain(step.expect)}", "", indent)
         if step.undo:
-            self._wrapped(f"Undo: {_plain(step.undo)}", "dim", indent, _INDENT)
+            self._wrapped(f"Undo: {plain(step.undo)}", "dim", indent, _INDENT)
         for option in step.options:
             self._wrapped(f"{option.label}: {option.title}", "", indent, _INDENT)
             if option.text:
@@ -327,7 +338,7 @@ def _longest(text: str) -> int:
     return max(map(cell_len, text.split()), default=0)
 
 
-def _plain(markdown: str) -> str:
+def plain(markdown: str) -> str:
     """Return one paragraph of Markdown as terminal text: marks dropped, link targets kept."""
     import re
 

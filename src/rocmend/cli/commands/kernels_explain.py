@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from importlib import util
 from typing import TYPE_CHECKING
 
 import click
@@ -50,10 +52,18 @@ def command(op: str, fields: tuple[str, ...], target: str | None, product: str |
     from rocmend.kernels.target import by_name
 
     found = registry.get(op)
-    problem = parse(found, fields)
+    where_for = _example_target(target)
+    problem = parse(found, fields, options=f" --target {where_for}" if where_for else "")
     where = by_name(target) if target else _device_target()
     result = explain(found, problem, where, here=target is None, product=product)
     finish(Outcome("kernels explain", result), output_format, lambda: explain_document(result))
+
+
+def _example_target(target: str | None) -> str:
+    """Return the target that an example names: the one that was given, and one where this machine's is not known."""
+    if target:
+        return shlex.quote(target)
+    return "" if util.find_spec("torch") else "gfx1151"
 
 
 def _device_target() -> Target:

@@ -110,7 +110,7 @@ def command(
             ignore=listed(ignore),
             jobs=jobs,
             cache=not no_cache,
-            progress=lambda done, of: progress("reading the project", done, of, "files"),
+            progress=lambda done, of: progress("reading the project", done, of, "candidate files"),
         )
     require_sources("port", path, analysis)
     if write_baseline is not None:

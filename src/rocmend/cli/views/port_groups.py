@@ -22,20 +22,28 @@ _PLACES = 3
 """Places that are named of each group; a paragraph of them hides the next line."""
 
 
-def group_sections(issues: Iterable[Issue]) -> list[Block]:
-    """Return a section for each outcome, with a line for each rule and remedy; what is rewritten needs no remedy."""
+def group_sections(issues: Iterable[Issue], *, written: bool) -> list[Block]:
+    """Return a section for each outcome, with a line for each rule and remedy; what is rewritten needs no remedy.
+
+    Args:
+        issues: What was found.
+        written: Whether the rewrites were made.
+    """
     groups: dict[tuple[Outcome, str, str], list[Issue]] = {}
     for issue in issues:
         remedy = "" if issue.outcome is Outcome.AUTO else issue.remedy
         groups.setdefault((issue.outcome, issue.rule, remedy), []).append(issue)
     blocks: list[Block] = []
-    for outcome, title, tone in _SECTIONS:
+    for outcome, name, tone in _SECTIONS:
         found = sorted((key, of) for key, of in groups.items() if key[0] is outcome)
         if not found:
             continue
         places = sum(len(of) for _, of in found)
         counted = count_text(places, "place")
-        head = f"{title}: {counted}" if len(found) == places else f"{title}: {counted}, {len(found)} kinds"
+        title = "To be rewritten" if outcome is Outcome.AUTO and not written else name
+        head = (
+            f"{title}: {counted}" if len(found) == places else f"{title}: {counted}, {count_text(len(found), 'kind')}"
+        )
         rows = [_row(of) for _, of in sorted(found, key=lambda one: (-len(one[1]), one[0]))]
         blocks.append(Section(head, (table(["rule", "", "what", "where"], rows),), tone))
     return blocks

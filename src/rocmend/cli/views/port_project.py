@@ -20,7 +20,10 @@ def project_blocks(done: Ported) -> list[Block]:
     """Return what a project is, the phases of its port, and the dependencies that matter to it."""
     project = done.project
     automatic = "" if not done.made else "rewritten" if done.written else "to rewrite"
-    blocks: list[Block] = [Pairs(_about(project)), Section("Plan", tuple(_phases(project.phases, automatic)))]
+    waits = not done.written and bool(done.changed or done.added)
+    verification = "after --apply" if waits else "can be run"
+    phases = _phases(project.phases, automatic, verification)
+    blocks: list[Block] = [Pairs(_about(project)), Section("Plan", tuple(phases))]
     rows = [
         [Cell(f"{one.name} {one.version}".strip()), Cell(f"{one.path}:{one.line}"), Cell(one.note or one.role)]
         for one in project.dependencies
@@ -74,12 +77,13 @@ def _listed(items: Sequence[str]) -> str:
     return f"{shown} and {len(items) - _SHOWN} more" if len(items) > _SHOWN else shown
 
 
-def _phases(phases: Sequence[Phase], automatic: str) -> list[Block]:
+def _phases(phases: Sequence[Phase], automatic: str, verification: str) -> list[Block]:
+    last = phases[-1].number
     rows = [
         [
             Cell(str(phase.number)),
             Cell(phase.title),
-            Cell(_estimate(phase.estimate, automatic) or "nothing left"),
+            Cell(_estimate(phase.estimate, automatic) or (verification if phase.number == last else "nothing to do")),
             Cell(phase.reason),
         ]
         for phase in phases

@@ -28,6 +28,19 @@ from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
 _MARK = re.compile(rb"//\s*ROCM ([A-Z]{2}\d{2}): ([^\r\n]*)")
+_NEXT = re.compile(rb"//   (?! )([^\r\n]*)")
+"""A long comment goes on in lines that are indented further."""
+
+
+def _whole(file: CudaFile, number: int, text: bytes) -> tuple[bytes, int]:
+    """Return the text of a comment with the lines that it goes on in, and where it ends."""
+    end = file.comments[number].end
+    for other in file.comments[number + 1 :]:
+        goes_on = _NEXT.match(file.data, other.start, other.end)
+        if goes_on is None or file.data[end : other.start].strip():
+            break
+        text, end = text.rstrip() + b" " + goes_on[1], other.end
+    return text.rstrip(), end
 
 
 @rule(
@@ -46,16 +59,17 @@ _MARK = re.compile(rb"//\s*ROCM ([A-Z]{2}\d{2}): ([^\r\n]*)")
 )
 def open_comments(file: CudaFile) -> Iterator[Found]:
     """Yield the comments; one that stands alone is before shared code, where its rule speaks for itself."""
-    for comment in file.comments:
+    for number, comment in enumerate(file.comments):
         mark = _MARK.match(file.data, comment.start, comment.end)
         branch = file.branch_at(comment.start)
         if mark is None or branch is None or branch.nvidia is not False:
             continue
         if len(file.members(branch.group)) > 1:
-            told = mark[2].decode("utf-8", "replace")
+            text, end = _whole(file, number, mark[2])
+            told = text.decode("utf-8", "replace")
             yield Found(
                 comment.start,
-                comment.end,
+                end,
                 f"{mark[1].decode()} is still open: {told}",
                 remedy="Do what the comment says, then remove it.",
             )
