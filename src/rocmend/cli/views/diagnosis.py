@@ -51,7 +51,7 @@ def overview(areas: Sequence[Area], diagnosis: Diagnosis) -> Block:
 
 
 def todo_blocks(diagnosis: Diagnosis, machine: Machine) -> list[Block]:
-    """Lay out what to do, with the machine's pictures beside the first of it."""
+    """Lay out what to do, with the machine's pictures after the first of it."""
     todo = plan_blocks(diagnosis)
     pictures = machine_pictures(machine)
     drawn = [Section("In figures", pictures, beside=True)] if pictures else []
