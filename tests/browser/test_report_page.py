@@ -255,6 +255,28 @@ def test_no_column_is_cut_on_a_phone(browser: Chrome, tmp_path: Path) -> None:
     assert browser.execute_script(cut) == [0, 0]
 
 
+def test_a_table_of_many_columns_is_read_down_on_a_phone(browser: Chrome, tmp_path: Path) -> None:
+    from rocmend.cli.main import main
+
+    with pytest.raises(SystemExit):
+        main(["probe", "--list", "-o", str(tmp_path / "probes.html")])
+    _size(browser, 390)
+    browser.get((tmp_path / "probes.html").as_uri())
+    wide = "return [...document.querySelectorAll('.scroll')].filter((one) => one.scrollWidth > one.clientWidth).length"
+    assert browser.execute_script(wide) == 0
+    name = browser.find_element(By.XPATH, "//th[text()='attention-backward-causal']")
+    assert name.rect["height"] < 30  # one line: no word is broken
+
+
+def test_the_plan_has_the_width_of_the_page(browser: Chrome, report: Report) -> None:
+    _size(browser, 1440)
+    browser.get(report("strix-halo"))
+    plan = browser.find_element(By.CSS_SELECTOR, ".steps").rect["width"]
+    assert plan == browser.find_element(By.CSS_SELECTOR, ".tiles").rect["width"]
+    cut = "return [...document.querySelectorAll('.step pre')].filter((one) => one.scrollWidth > one.clientWidth).length"
+    assert browser.execute_script(cut) == 0
+
+
 CONTRASTS = """
 const lum = (c) => { const f = (v) => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
   return 0.2126 * f(c[0]) + 0.7152 * f(c[1]) + 0.0722 * f(c[2]); };

@@ -127,7 +127,7 @@ def test_a_file_in_the_way_is_an_error(rocmend: Run, machines: Path, tmp_path: P
     (tmp_path / "file").touch()
     done = rocmend("check", "--machine", machines / "strix-halo", "-o", tmp_path / "file" / "r.html")
     assert done.code == 2
-    assert done.err.startswith(f"rocmend: [{tmp_path}/file/r.html] {tmp_path}/file is no folder that is there.")
+    assert done.err.startswith(f"rocmend: [{tmp_path}/file/r.html] the folder {tmp_path}/file does not exist.")
 
 
 def test_what_a_step_makes_needless_is_set_until_then(installed: Run, tmp_path: Path) -> None:

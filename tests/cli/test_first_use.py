@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import shlex
 import signal
 import subprocess
 import sys
@@ -241,3 +242,40 @@ def test_known_problems_of_a_target_have_titles(rocmend: Rocmend) -> None:
     done = rocmend("doctor", "--target", "gfx1010", "--format", "md")
     assert "| problem |" in done.out
     assert "`rocmend doctor --explain ID`" in done.out
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("doctor my-gpu", "`--target my-gpu`"),
+        ("wheel choose torch 'RX 5600 XT'", "`--target 'RX 5600 XT'`"),
+        ("wheel choose 'RX 5600 XT'", "rocmend wheel choose --target 'RX 5600 XT'"),
+        ("store list", "Did you mean ls?"),
+        ("help", "`rocmend --help`"),
+        ("targets show gfx1010", "`rocmend targets gfx1010`"),
+        ("wheel inspect no-such-package --machine rx-5600-xt", "and no installed package of that name"),
+        ("wheel inspect no-such-package --machine rx-5600-xt", "packages of a captured machine cannot be read"),
+        ("lab plan nothing.toml -o nowhere/x.html", "does not exist"),
+    ],
+)
+def test_a_near_miss_is_told_the_way(line: str, told: str, installed: Callable[..., Done]) -> None:
+    done = installed(*shlex.split(line))
+    assert (done.code, done.out) == (2, "")
+    assert told in done.err
+
+
+def test_nothing_unlike_is_suggested(installed: Callable[..., Done]) -> None:
+    assert "Did you mean" not in installed("kb", "show", "foo").err
+    assert "firmware-mes-0x83" in installed("kb", "show", "firmware-mes-0x38").err
+
+
+def test_packages_are_completed_and_gpus_have_their_full_name(installed: Callable[..., Done]) -> None:
+    asked = {"_ROCMEND_COMPLETE": "bash_complete", "COMP_WORDS": "rocmend wheel choose fl", "COMP_CWORD": "3"}
+    assert installed(**asked).out.split() == ["plain,flash-attn"]
+    assert "Radeon VII is gfx906" in installed("wheel", "choose", "--target", "radeon-vii").err
+
+
+def test_check_lists_the_known_problems_of_a_target(installed: Callable[..., Done]) -> None:
+    told = installed("check", "--target", "gfx1151", "--no-store").out
+    assert "Known problems of gfx1151" in told
+    assert "firmware-mes-0x83" in told

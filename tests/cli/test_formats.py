@@ -54,7 +54,7 @@ def test_a_script_goes_into_the_file_too(rocmend: Run, tmp_path: Path) -> None:
 def test_a_place_that_cannot_be_written_to_is_refused_before_the_work(rocmend: Run, tmp_path: Path) -> None:
     done = rocmend("doctor", "--machine", "mi300x", "-o", tmp_path / "no" / "r.html")
     assert done.code == 2
-    assert "is no folder that is there" in done.err
+    assert "does not exist" in done.err
 
 
 def test_every_command_with_formats_has_all_of_documents_and_a_file() -> None:

@@ -91,7 +91,7 @@ def test_the_default_name_replaces_a_report_only(check: Run, project: Path) -> N
 def test_a_folder_that_is_not_there_is_not_made(check: Run, project: Path) -> None:
     done = check("-o", project / "none" / "report.html")
     assert done.code == 2
-    assert "is no folder that is there" in done.err
+    assert "does not exist" in done.err
     assert not (project / "none").exists()
 
 

@@ -228,6 +228,10 @@ def test_what_is_planned_and_what_is_done_are_counted_alike(rocmend: Rocmend, pr
     assert re.search(r"Verification +after --apply", planned)
     assert "Files to be made\n- " in planned, "no blank line, and the mark that other lists have"
     assert not re.search(r"^Rewritten|^Files made", planned, re.MULTILINE)
+    assert not re.search(
+        r"\brewritten\b",
+        rocmend("port", project, "-v").out.replace("to be rewritten", "").replace("To be rewritten", ""),
+    )
     applied = rocmend("port", project, "--apply").out
     assert re.search(rf"^Rewritten: {places} places", applied, re.MULTILINE)
     assert "Files made\n- " in applied

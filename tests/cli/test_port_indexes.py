@@ -82,6 +82,14 @@ def test_an_index_for_rocm_counts_only_where_it_is_in_force(rocmend: Rocmend, tm
         assert {issue["outcome"] for issue in issues if issue["rule"] == "DP01"} == {outcome}, (name, text)
 
 
+def test_a_requirement_from_an_index_for_rocm_is_listed_as_one(rocmend: Rocmend, tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("--index-url https://a.example/whl/rocm6.4\ntorch==2.8.0\n")
+    (tmp_path / "a.py").write_text("import torch\n")
+    told = " ".join(rocmend("port", tmp_path, "--no-cache").out.split())
+    assert "requirements.txt:2 It comes from an index for ROCm." in told
+    assert "CUDA." not in told
+
+
 def test_the_plan_that_doctor_writes_is_not_rewritten(rocmend: Rocmend, tmp_path: Path) -> None:
     plan = rocmend("doctor", "--machine", "strix-halo", "--plan", "sh").out
     assert "torch[device-gfx1151]" in plan

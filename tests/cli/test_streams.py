@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -72,3 +75,18 @@ def test_a_file_name_that_is_no_text(tmp_path: Path, machines: Path) -> None:
     said = done.stderr.splitlines()  # a slow machine is told of progress
     assert (done.returncode, [line for line in said if not line.startswith(b"rocmend check: ")]) == (1, [])
     assert "?.so" in report.read_text(encoding="utf-8")
+
+
+def test_bars_and_their_legend_are_told_apart_in_ascii(installed: Callable[..., Any]) -> None:
+    done = installed("doctor", "--machine", "strix-halo", PYTHONIOENCODING="ascii")
+    figures = done.out.partition("In figures")[2]
+    assert "?" not in figures
+    assert re.search(r"^  =+\++$", figures, re.MULTILINE)
+    assert "= GTT" in figures
+
+
+def test_prose_has_no_trailing_blanks_and_a_script_no_markdown(installed: Callable[..., Any]) -> None:
+    shown = installed("kb", "show", "firmware-mes-0x83").out
+    assert not [line for line in shown.splitlines() if line != line.rstrip()]
+    script = installed("doctor", "--machine", "strix-halo", "--plan", "sh").out.partition("about_1()")[2]
+    assert "`" not in script

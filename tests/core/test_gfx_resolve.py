@@ -54,8 +54,8 @@ def test_resolves(asked: str, target: str) -> None:
 
 
 def test_it_says_which_gpu_was_taken() -> None:
-    assert gfx.resolve("rx7900xtx").said == "RX 7900 XTX is gfx1100"
-    assert gfx.resolve("mi300").said == "mi300 (MI300X, MI300A, MI300X HF) is gfx942"
+    assert gfx.resolve("rx7900xtx").said == "Radeon RX 7900 XTX is gfx1100"
+    assert gfx.resolve("mi300").said == "mi300 (Instinct MI300X, Instinct MI300A, Instinct MI300X HF) is gfx942"
     assert gfx.resolve("GFX1100").said == ""
 
 

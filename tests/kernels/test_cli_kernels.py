@@ -216,7 +216,7 @@ def test_the_model_proposes_without_a_gpu(rocmend: Run, tmp_path: Path) -> None:
     assert (op["target"], op["product"], op["finished"]) == ("gfx1151", "Radeon 8060S", True)
     assert result["estimated"] == result["of"] >= 4
     assert result["before_us"] > 0
-    assert (tmp_path / "made.toml").is_file()
+    assert (tmp_path / "made.toml").is_file() == result["proposed"]
 
 
 def test_list_and_explain_need_neither_torch_nor_triton() -> None:

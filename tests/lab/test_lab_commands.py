@@ -51,7 +51,7 @@ def rocmend(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
 def test_from_plan_to_report(rocmend: Run) -> None:
     plan = rocmend("lab", "plan", DEMO)
     assert plan.code == 0
-    assert "5 trials, each run 1 time" in plan.out
+    assert "5 trials, each run once" in plan.out
     empty = rocmend("lab", "report", DEMO)
     assert empty.code == 0
     assert "No trial has been run yet." in empty.out

@@ -70,6 +70,8 @@ TEXT: dict[tuple[str, str], Builder] = {
     ("CMakeLists.txt", "packages"): repeated("find_package(CUDAToolkit REQUIRED)\n"),
     ("Makefile", "conditionals"): repeated("ifdef A\n"),
     ("a.sh", "packages"): repeated("torch==2.0 ", "pip install ", "\n"),
+    ("a.sh", "packages of conda"): repeated("pytorch=2.0 ", "conda install ", "\n"),
+    ("a.sh", "indexes"): repeated("export PIP_INDEX_URL=https://a/whl/rocm6\npip install torch\n"),
     ("a.sh", "if"): repeated("if "),
     ("a.sh", "conditionals"): repeated("if a; then\n"),
     ("a.sh", "redirections"): repeated(">"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import re
+import shlex
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -16,6 +18,9 @@ from rocmend.report.visible import visible
 
 if TYPE_CHECKING:
     from rocmend.core.redact import Redactor
+
+
+_EXTRA = re.compile(r"unexpected extra arguments? \((.*)\)", re.DOTALL)
 
 
 def print_error(error: RocmendError, arguments: Sequence[str]) -> int:
@@ -46,7 +51,11 @@ def print_usage_error(error: click.ClickException, arguments: Sequence[str]) -> 
     path = context.command_path if context is not None else "rocmend"
     message = " ".join(error.format_message().split())
     subject = path.partition(" ")[2] or "command line"
-    return print_error(UsageError(subject, message, next_step=f"`{path} --help` explains it."), arguments)
+    step = f"`{path} --help` explains it."
+    extra = _EXTRA.search(message)
+    if extra and context is not None and any(one.name in {"target", "targets"} for one in context.command.params):
+        step = f"A GPU follows an option: `--target {shlex.quote(extra[1])}`. {step}"
+    return print_error(UsageError(subject, message, next_step=step), arguments)
 
 
 def _command(arguments: Sequence[str]) -> str:

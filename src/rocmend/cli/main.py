@@ -102,6 +102,10 @@ class _ReaderGoneError(Exception):
     """Whoever read our output stopped (``| head -1``). A plain BrokenPipeError click would turn into exit code 1."""
 
 
+_ALIASES = {"list": "ls", "remove": "rm", "delete": "rm", "info": "show"}
+"""What other programs call a command."""
+
+
 class _LazyGroup(click.Group):
     """A group whose commands are imported when they are called, so that each pays only for itself."""
 
@@ -175,7 +179,12 @@ class _LazyGroup(click.Group):
             return super().resolve_command(ctx, args)
         except click.UsageError:
             known = self.list_commands(ctx)
-            meant = did_you_mean(args[0], known) or (f"There are: {', '.join(known)}." if self.prefix else "")
+            alias = _ALIASES.get(args[0], "")
+            meant = (
+                f"Did you mean {alias}?"
+                if alias in known
+                else did_you_mean(args[0], known) or (f"There are: {', '.join(known)}." if self.prefix else "")
+            )
             if self.prefix in _SELECTING and not nearest(args[0], known):
                 meant = f"Names follow an option: `rocmend {self.prefix} {_SELECTING[self.prefix]} {args[0][:80]}`."
             raise click.UsageError(f"No such command {args[0][:80]!r}. {meant}".strip(), ctx) from None

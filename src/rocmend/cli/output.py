@@ -115,7 +115,7 @@ def _named_by_file(context: click.Context, option: click.Parameter, value: str) 
         known = ", ".join(end for end, name in _BY_NAME.items() if name in option.type.choices)
         raise UsageError(
             "-o",
-            f"{file.path.name}: its name says no format that there is.",
+            f"{file.path.name}: the ending of the name is of no known format.",
             next_step=f"End it with one of {known}, or name the format with --format.",
         )
     return named

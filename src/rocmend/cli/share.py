@@ -134,7 +134,11 @@ def share(
         check = run_check(asked(machine, workload), load_entries(), workload=workload, progress=progress)
         redactor = command_redactor()
         text = _text(check, machine, probed, redactor)
-        statement = f"replaced: {redactor.told()}." if redactor.replaced else "looked for what identifies: none found."
+        statement = (
+            f"replaced: {redactor.told()}."
+            if redactor.replaced
+            else "looked for names, addresses, serial numbers and secrets: none found."
+        )
         packed = _archive(text, check, machine, capture, redactor) if archive and capture is not None else None
     return Shared(text, packed, redactor, statement)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 import sys
@@ -15,7 +16,7 @@ STDOUT = Path("standard output")
 
 
 def prepare_streams() -> None:
-    """Open the streams that the caller closed, and print ``?`` for what a terminal's encoding lacks.
+    """Open the streams that the caller closed, and print ASCII (``#`` for a bar) for what a terminal's encoding lacks.
 
     Without this a report with an arrow in it ends in a traceback under ``LC_ALL=C``, and any output does under ``>&-``.
     """
@@ -24,7 +25,41 @@ def prepare_streams() -> None:
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  stays open until the program ends
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")
+        sys.stdout.reconfigure(errors=_register())
+    if isinstance(sys.stderr, io.TextIOWrapper):
+        sys.stderr.reconfigure(errors=_register())
+
+
+_ONE_FOR_ONE = ("█▒▓░━─│├└●•µ·→←", "#=+.=-||`o*u*><")
+_ASCII = str.maketrans(*_ONE_FOR_ONE) | str.maketrans(
+    {
+        "…": "...",
+        "\N{MULTIPLICATION SIGN}": "x",
+        "\N{EN DASH}": "-",
+        "\N{EM DASH}": "-",
+        "\N{LEFT SINGLE QUOTATION MARK}": "'",
+        "\N{RIGHT SINGLE QUOTATION MARK}": "'",
+        "“": '"',
+        "”": '"',
+        "²": "^2",
+        "³": "^3",
+        "™": "",
+        "®": "",
+    }
+)
+
+
+def _register() -> str:
+    """Return the name of the error handler that writes what stands nearest in ASCII, and ``?`` for the rest."""
+    codecs.register_error("rocmend-ascii", _nearest)
+    return "rocmend-ascii"
+
+
+def _nearest(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    told = error.object[error.start : error.end].translate(_ASCII)
+    return told.encode("ascii", "replace").decode("ascii"), error.end
 
 
 def write_data(text: str) -> None:

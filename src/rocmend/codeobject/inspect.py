@@ -191,7 +191,7 @@ def _inspect_package(
         return _inspect_folder(name, folder, limits, progress)
     raise UsageError(
         "wheel inspect",
-        f"there is no file or folder {name!r}{'' if looks_like_path else ', no installed package of that name'}.",
+        f"there is no file or folder {name!r}{'' if looks_like_path else ' and no installed package of that name'}.",
         next_step="Give a wheel (`pip download --no-deps NAME` gets one), a folder, or an installed package.",
     )
 

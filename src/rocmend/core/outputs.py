@@ -42,7 +42,7 @@ def check_named(path: Path, *, project: Path | None = None, only: bytes = b"") -
     if _descriptor(path) is not None:
         return
     if not path.parent.is_dir():
-        raise UsageError(str(path), f"{path.parent} is no folder that is there.", next_step="Make it, or name another.")
+        raise UsageError(str(path), f"the folder {path.parent} does not exist.", next_step="Make it, or name another.")
     status = _status(path)
     if status is not None and stat.S_ISLNK(status.st_mode):
         raise UnsafePathError(

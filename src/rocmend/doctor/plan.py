@@ -177,7 +177,7 @@ def _made(source: Remedy | Action, phase: Phase, title: str, text: str, asked: I
     return Step(
         number=0,
         action=source.action if isinstance(source, Remedy) else source.id,
-        title=title,
+        title=title.replace("`", ""),
         phase=phase,
         text=text,
         commands=source.commands,
@@ -280,7 +280,7 @@ def _alternatives(step: Step, others: _Wishes, actions: Mapping[str, Action]) ->
         before = made.get((remedy.action, title, interim))
         settles = (*(before.settles if before is not None else ()), wish.finding.entry_id)
         made[remedy.action, title, interim] = Alternative(
-            title=title,
+            title=title.replace("`", ""),
             interim=interim,
             action=remedy.action,
             text=_detail(title, remedy),

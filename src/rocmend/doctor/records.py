@@ -247,5 +247,5 @@ class Diagnosis(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def about(self) -> str:
-        """What it speaks about: ``this machine``, or ``gfx1201, not this machine``."""
-        return f"{self.hypothetical_target}, not {self.machine}" if self.hypothetical_target else self.machine
+        """What it speaks about: ``this machine``, or ``gfx1201 (not in this machine)``."""
+        return f"{self.hypothetical_target} (not in {self.machine})" if self.hypothetical_target else self.machine

@@ -95,7 +95,10 @@ def _check(directory: Path, *, force: bool) -> None:
     elif not any(directory.iterdir()):
         return
     elif other := _other_than_a_capture(directory):
-        what, why = "is there and is not overwritten.", f"It holds what no capture writes: {other}."
+        what, why = (
+            "is there and is not overwritten.",
+            f"It is no capture: it contains {other}, which a capture never does.",
+        )
     elif not force:
         what = "holds a capture, which is not overwritten."
         next_step = "Name a folder that does not exist yet, or replace this capture with --force."

@@ -219,6 +219,8 @@ def _dependency(one: Asked) -> Dependency:
     role = note = replacement = ""
     if about is not None and about.role is not Role.SAME:
         role, note, replacement = about.role.value, about.note, about.replacement
+        if one.rocm and about.role is Role.TORCH:
+            note = "It comes from an index for ROCm."
     elif any(extra.startswith("cuda") for extra in one.extras):
         role, note = Role.CUDA.value, f"Its extra {'/'.join(one.extras)} installs CUDA's libraries."
     return Dependency(one.name, one.version, one.path, one.line, pinned, one.optional, role, note, replacement)

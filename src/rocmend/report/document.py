@@ -309,7 +309,7 @@ class Section(msgspec.Struct, frozen=True, tag="section"):
         blocks: What is in it.
         tone: How it is meant.
         folded: HTML shows the title alone until the reader opens it.
-        beside: HTML puts it beside the section before it where the page is wide; a terminal shows it last.
+        beside: HTML puts it right after the section before it; a terminal shows it last.
     """
 
     title: str

@@ -85,7 +85,7 @@ class _Printer:
             self.block(block, 0)
         if document.footer:
             self.console.print()
-            self._wrapped(_plain(document.footer), "dim")
+            self._wrapped(plain(document.footer), "dim")
 
     def _wrapped(self, text: str, style: str = "", indent: int = 0, hang: int = 0) -> None:
         """Print text wrapped to the width, continuation lines indented by ``hang`` more; no word is broken."""
@@ -142,7 +142,7 @@ class _Printer:
         lines = block.markdown.strip().splitlines()
         if len(lines) <= 1 or all(line.startswith("- ") for line in lines):
             for line in lines or [""]:
-                self._wrapped(_plain(line), _STYLE[block.tone], indent, 2 if line.startswith("- ") else 0)
+                self._wrapped(plain(line), _STYLE[block.tone], indent, 2 if line.startswith("- ") else 0)
             return
         from rich.markdown import Markdown
         from rich.text import Text as RichText
@@ -312,9 +312,9 @@ class _Printer:
             self._wrapped(f"{step.check_when} check{f' (expected: {step.expect})' if step.expect else ''}:", "", indent)
             self._code(Code(step.check), indent)
         elif step.expect:
-            self._wrapped(f"{step.check_when} check: {_plain(step.expect)}", "", indent)
+            self._wrapped(f"{step.check_when} check: {plain(step.expect)}", "", indent)
         if step.undo:
-            self._wrapped(f"Undo: {_plain(step.undo)}", "dim", indent, _INDENT)
+            self._wrapped(f"Undo: {plain(step.undo)}", "dim", indent, _INDENT)
         for option in step.options:
             self._wrapped(f"{option.label}: {option.title}", "", indent, _INDENT)
             if option.text:
@@ -338,7 +338,7 @@ def _longest(text: str) -> int:
     return max(map(cell_len, text.split()), default=0)
 
 
-def _plain(markdown: str) -> str:
+def plain(markdown: str) -> str:
     """Return one paragraph of Markdown as terminal text: marks dropped, link targets kept."""
     import re
 

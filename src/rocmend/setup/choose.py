@@ -18,7 +18,7 @@ from rocmend.setup.environment import STANDING
 
 _LISTED = 6
 _SITE = re.compile(r"https?://([^/\s\"]+)")
-_CHECKS = {
+CHECKS = {
     "torch": (
         "rocmend wheel inspect torch",
         "python -c 'import torch; print(torch.version.hip, torch.cuda.get_device_name())'",
@@ -185,7 +185,7 @@ def _choice(entry: Entry, install: Install, target: str, gfx: GfxTarget | None, 
         rank=install.rank,
         caution=" ".join(_cautions(entry, install, target, gfx, matcher)),
         sources=entry.source,
-        check=_CHECKS.get(install.package, ()),
+        check=CHECKS.get(install.package, ()),
         name=install.name,
     )
 

@@ -71,6 +71,15 @@ class TestCompiled:
         assert large.units_us["vector"] < small.units_us["vector"]
         assert large.units_us["memory"] < small.units_us["memory"]
 
+    def test_twice_the_bytes_take_twice_the_memory_time(self, estimates: Estimates) -> None:
+        config = {"tile": 2048, "num_warps": 4}
+        (half,), (whole,) = (
+            estimates("softmax", "held", f"{dtype}-8192x4096-axis--1", config) for dtype in ("bfloat16", "float32")
+        )
+        assert whole.bytes == 2 * half.bytes
+        assert whole.units_us["memory"] == pytest.approx(2 * half.units_us["memory"])
+        assert whole.time_us > half.time_us
+
     def test_spills_are_seen(self, estimates: Estimates) -> None:
         found = estimates(
             "softmax", "held", "float32-3x4096-axis--1", {"tile": 4096, "num_warps": 1, "waves_per_eu": 16}

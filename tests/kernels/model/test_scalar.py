@@ -60,6 +60,13 @@ def test_what_a_wavefront_uses_grows_with_its_trips() -> None:
     assert once.vector == 32 + 1  # two of a v_dual at once
 
 
+def test_twice_the_trips_take_twice_the_time() -> None:
+    listing = read_listing(LOOP, "k")
+    flows = [walk(listing, _kernarg(k, 0), (0, 0, 0)) for k in (64 * 512, 64 * 1024)]
+    once, twice = (alone_cycles(listing, flow, GPU, 300.0) for flow in flows)
+    assert twice == pytest.approx(2 * once, rel=0.01)
+
+
 def test_a_wavefront_waits_for_its_loads() -> None:
     listing = read_listing(LOOP, "k")
     flow = walk(listing, _kernarg(4096, 0), (0, 0, 0))
@@ -104,6 +111,24 @@ def test_loops_that_depend_on_data_take_the_stated_trips() -> None:
     assert _counts(text, 64, 0) == [1, 1, 1, 1]
     assert _counts(text, 64, 0, trips=(7,)) == [1, 1, 7, 1]
     assert walk(read_listing(text, "k"), _kernarg(64, 0), (0, 0, 0)).guessed == 1
+
+
+def test_a_loop_that_is_left_in_its_middle_ends() -> None:
+    """As where LLVM tests a loop's end on the mask of lanes: the branch back is unconditional."""
+    text = LOOP.replace(
+        "\ts_add_i32 s6, s6, 64\n", "\tv_cmp_gt_u32_e32 vcc_lo, v1, v2\n\ts_cbranch_vccz .LBB0_3\n"
+    ).replace("s_cbranch_scc1 .LBB0_2", "s_branch .LBB0_2")
+    flow = walk(read_listing(text, "k"), _kernarg(64, 0), (0, 0, 0))
+    assert (flow.counts, flow.cut) == ([1, 1, 1, 0, 1], False)
+    assert _counts(text, 64, 0, trips=(5,)) == [1, 1, 5, 4, 1]
+
+
+def test_all_lanes_are_active() -> None:
+    text = LOOP.replace(
+        "\ts_mov_b32 s6, 0\n", "\ts_mov_b32 s6, 0\n\ts_and_saveexec_b32 s7, vcc_lo\n\ts_cbranch_execz .LBB0_3\n"
+    )
+    flow = walk(read_listing(text, "k"), _kernarg(128, 0), (0, 0, 0))
+    assert (flow.counts[-2:], flow.guessed) == ([2, 1], 0)
 
 
 def test_a_register_that_a_comparison_wrote_is_not_known_any_more() -> None:

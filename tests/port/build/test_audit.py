@@ -171,7 +171,7 @@ def test_findings_about_what_is_asked_for(root: Path) -> None:
     found = findings(have(Installed("torch", "2.9.1+rocm7.1", "/s")), project(root))
     by_id = {one.id: [other.message for other in found if other.id == one.id] for one in found}
     assert any("torch==2.7.1" in message for message in by_id["AU07"])
-    assert any("build asks for torch" in message for message in by_id["AU09"])
+    assert any("build requires torch" in message for message in by_id["AU09"])
     left = " ".join(by_id["AU10"])
     assert "xformers" in left
     assert "nvidia-nccl-cu12" in left
@@ -187,6 +187,18 @@ def test_a_torch_that_is_accepted_is_no_finding(tmp_path: Path) -> None:
     assert ids(have(Installed("torch", "2.9.1+rocm7.1", "/s")), tmp_path) == []
     (tmp_path / "requirements.txt").write_text("torch==2.9.1\n")
     assert ids(have(Installed("torch", "2.9.1+rocm7.1", "/s")), tmp_path) == []
+
+
+def test_a_torch_from_an_index_for_rocm_is_not_called_a_cuda_build(tmp_path: Path) -> None:
+    index = "--index-url https://example.org/whl/rocm7.1\n"
+    for text, expected in (
+        ("torch==2.9.1\n", ["AU08"]),
+        (f"{index}torch==2.9.1\n", []),
+        ("torch==2.9.1+rocm7.1\n", []),
+    ):
+        (tmp_path / "requirements.txt").write_text(text)
+        found = ids(have(torch=Torch()), tmp_path)
+        assert [one for one in found if one == "AU08"] == expected, text
 
 
 @pytest.mark.parametrize(

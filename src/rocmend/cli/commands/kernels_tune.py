@@ -150,7 +150,7 @@ def _propose(
     with Progress("rocmend kernels tune", ops[0].name, about_s=budget * len(ops)) as progress:
         found = [propose(one.name, target, fields, product=product, budget_s=budget, tell=progress) for one in ops]
     rows = exporting.proposed(found)
-    if file is not None:
+    if file is not None and rows:
         file.write(exporting.toml(rows))
     finish(
         Outcome("kernels tune", {"ops": found}),

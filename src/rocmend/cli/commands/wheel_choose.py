@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from rocmend.cli.base import rocmend_command
+from rocmend.cli.names import Name
 from rocmend.cli.output import finish, output_options, tell
 from rocmend.cli.source import machine_option, take_snapshot, target_option, workload_option
 from rocmend.core.errors import UsageError
@@ -21,6 +24,12 @@ _ALIASES = {"pytorch": "torch", "llamacpp": "llama.cpp", "flash-attention": "fla
 """Other names that people use for a package."""
 
 
+def _packages() -> Iterable[str]:
+    from rocmend.setup.choose import CHECKS
+
+    return CHECKS
+
+
 @rocmend_command(
     "choose",
     examples=(
@@ -29,7 +38,7 @@ _ALIASES = {"pytorch": "torch", "llamacpp": "llama.cpp", "flash-attention": "fla
         ("rocmend wheel choose --all", "every way, with cautions and sources"),
     ),
 )
-@click.argument("package", default="torch")
+@click.argument("package", default="torch", type=Name("package", _packages))
 @click.option("--all", "everything", is_flag=True, help="Show every way, with cautions and sources.")
 @machine_option
 @target_option
@@ -53,6 +62,9 @@ def command(
     from rocmend.setup.choose import choose, gpu_targets
 
     package = _ALIASES.get(package.lower(), package)
+    if _is_gpu(package):
+        step = f"A GPU follows an option: `rocmend wheel choose --target {shlex.quote(package)}`."
+        raise UsageError("wheel choose", f"{package!r} is a GPU, not a package.", next_step=step)
     machine = take_snapshot(machine_dir, target=target, workload=workload)
     name, *others = [target] if target else gpu_targets(machine) or _on_the_bus(machine) or [""]
     if not name:
@@ -68,6 +80,18 @@ def command(
         raise unknown("wheel choose", "package with an install table", package, result.known_packages)
     outcome = Outcome("wheel choose", result, CLEAN if result.serving else FINDINGS)
     finish(outcome, output_format, lambda: choices_document(result, everything=everything), details=everything)
+
+
+def _is_gpu(package: str) -> bool:
+    """Whether the name given for a package is a GPU's."""
+    from rocmend.core.gfx import resolve
+
+    if package in _packages():
+        return False
+    try:
+        return bool(resolve(package).gfx)
+    except UsageError:
+        return False
 
 
 def _on_the_bus(machine: Machine) -> list[str]:

@@ -102,13 +102,19 @@ def command(
         def told(name: str, done: int, total: int) -> None:
             progress(f"{size_text(done)} of {size_text(total)} read  {name[-50:]}")
 
-        inspection = inspect_path(
-            subject,
-            limits=limits,
-            progress=told,
-            search_path=None if python else _folders(None),
-            installed_in=(_folders(python) or ()) if python else None,
-        )
+        try:
+            inspection = inspect_path(
+                subject,
+                limits=limits,
+                progress=told,
+                search_path=None if python else _folders(None),
+                installed_in=(_folders(python) or ()) if python else None,
+            )
+        except UsageError as error:
+            if machine_dir is None:
+                raise
+            why = "The packages of a captured machine cannot be read: --machine only says for which GPU."
+            raise UsageError(error.subject, error.message, why=why, next_step=error.next_step) from error
     has_variants = any(part.variant for part in inspection.components)
     if has_variants and not hip and (not targets or machine_dir is not None or inspection.kind == "package"):
         hip = _hip_beside(machine_dir, python)

@@ -99,8 +99,9 @@ def check_summary(check: Check, report: str) -> Document:
         from rocmend.cli.views.port_check import project_summary
 
         project = (project_summary(check.project),)
+    known = tuple(undecided_blocks(check.diagnosis)) if check.diagnosis.hypothetical_target else ()
     pointer = Links("Report", (Link("", report),))
-    return Document(_title(check), summary, tone, (*cards, *wheels, *probes, *project, pointer))
+    return Document(_title(check), summary, tone, (*cards, *known, *wheels, *probes, *project, pointer))
 
 
 def _title(check: Check) -> str:

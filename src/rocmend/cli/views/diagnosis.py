@@ -51,7 +51,7 @@ def overview(areas: Sequence[Area], diagnosis: Diagnosis) -> Block:
 
 
 def todo_blocks(diagnosis: Diagnosis, machine: Machine) -> list[Block]:
-    """Lay out what to do, with the machine's pictures beside the first of it."""
+    """Lay out what to do, with the machine's pictures after the first of it."""
     todo = plan_blocks(diagnosis)
     pictures = machine_pictures(machine)
     drawn = [Section("In figures", pictures, beside=True)] if pictures else []
@@ -96,9 +96,7 @@ def _of_a_target(diagnosis: Diagnosis, named: list[str]) -> str:
     count = len(_about_the_target(diagnosis))
     known = f"{count_text(count, 'known problem')} of {target} and " if count else ""
     checks = count_text(len(diagnosis.undecided) - count, "general check")
-    return (
-        f"Nothing of {diagnosis.machine} was judged.{found} {known}{checks} can be decided only on a machine with it."
-    )
+    return f"Nothing of {diagnosis.machine} was judged.{found} {known}{checks} need a machine with a {target} GPU."
 
 
 def _about_the_target(diagnosis: Diagnosis) -> list[Undecided]:

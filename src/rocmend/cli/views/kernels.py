@@ -155,7 +155,7 @@ def explain_document(found: Explained) -> Document:
             [row.kernel, row.shape_class, row.target, _config(row.config), f"{row.source} ({row.origin})"]
             for row in found.records
         ]
-        blocks.append(table(["kernel", "class", "target", "parameters", "where from"], rows, "Tuning records"))
+        blocks.append(table(["kernel", "class", "target", "parameters", "source"], rows, "Tuning records"))
     title = f"{found.op} {problem} on {found.target}"
     return Document(title, _escaped(summary), Tone.PLAIN if taken else Tone.ERROR, tuple(blocks))
 

@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 _STATUS_TONE = {"works": Tone.GOOD, "sometimes works": Tone.WARNING, "blocked": Tone.ERROR, "nothing run": Tone.MUTED}
 
 
+_TIMES = {1: "once", 2: "twice"}
+
+
 def plan_document(plan: LabPlan, file: str) -> Document:
     """Lay out what is to be run."""
     rows = [
@@ -52,7 +55,7 @@ def plan_document(plan: LabPlan, file: str) -> Document:
         *_rule_blocks(plan.rules),
         *_reboot_blocks(plan.reboots),
     ]
-    summary = f"{count_text(len(plan.steps), 'trial')}, each run {count_text(plan.repeats, 'time')}"
+    summary = f"{count_text(len(plan.steps), 'trial')}, each run {_TIMES.get(plan.repeats, f'{plan.repeats} times')}"
     if plan.reboots:
         waiting = sum(len(item.trials) for item in plan.reboots)
         summary += f"; {count_text(waiting, 'needs', 'need')} another boot than this one"

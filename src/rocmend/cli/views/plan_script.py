@@ -13,6 +13,7 @@ from rocmend.core.units import count_text
 from rocmend.core.visible import visible
 from rocmend.doctor.records import Alternative, Diagnosis, Plan, Step
 from rocmend.kb.action import setting_of
+from rocmend.report.terminal import plain
 
 _WIDTH = 76
 _BLANK = re.compile(r"(?<![\w$./:-])(?:[A-Z]{2,}|your_\w+)\b(?![\w=])")
@@ -197,7 +198,7 @@ def _nothing(diagnosis: Diagnosis) -> str:
     more = "This file ends with what else can be done. " if plan.optional or plan.investigate else ""
     told = "Nothing needs to be done." if diagnosis.nothing_to_do else "No finding needs a step."
     count = len(diagnosis.undecided)
-    left = f"{count_text(count, 'question')} could not be decided: see `rocmend doctor`. " if count else ""
+    left = f"{count_text(count, 'question')} could not be decided: see: rocmend doctor. " if count else ""
     return f"{told} {more}{left}".rstrip()
 
 
@@ -270,7 +271,7 @@ def _risk(item: Step | Alternative) -> str:
 
 
 def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, _WIDTH, initial_indent="   ", subsequent_indent="   ", break_on_hyphens=False)
+    return textwrap.wrap(plain(text), _WIDTH, initial_indent="   ", subsequent_indent="   ", break_on_hyphens=False)
 
 
 def _rest(plan: Plan) -> str:
@@ -281,7 +282,7 @@ def _rest(plan: Plan) -> str:
         if steps:
             made += f"\n# {heading}:\n"
         for step in steps:
-            texts = textwrap.wrap(f"{step.title}. {step.text}".rstrip(), _WIDTH)
+            texts = textwrap.wrap(plain(f"{step.title}. {step.text}"), _WIDTH)
             made += "".join(f"# {line}\n" for line in texts)
             made += "".join(f"#     {_one_line(line)}\n" for line in step.commands)
     return made

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
 from rocmend.cli.porting import Ported, pending, shown_issues, unread
 from rocmend.cli.views.diagnosis import TONE
 from rocmend.cli.views.port_groups import group_sections, sentences
@@ -30,7 +32,7 @@ __all__ = [
 
 _ALL = sys.maxsize
 _SHOWN_UNREAD = 12
-_DONE = {Outcome.AUTO: "rewritten", Outcome.SUGGEST: "suggested", Outcome.MANUAL: "by hand", Outcome.NOTE: "note"}
+_DONE = {Outcome.AUTO: "to rewrite", Outcome.SUGGEST: "suggested", Outcome.MANUAL: "by hand", Outcome.NOTE: "note"}
 
 
 def port_document(done: Ported, *, everything: bool = False) -> Document:
@@ -129,10 +131,11 @@ def findings_blocks(done: Ported, *, most: tuple[int, int]) -> list[Block]:
         most: How many files are shown, and how many places of each; none where it is 0.
     """
     blocks: list[Block] = []
-    if issues := shown_issues(done):
+    issues = shown_issues(done)
+    if issues:
         blocks += group_sections(issues, written=done.written)
-    if done.analysis.issues and most[0]:
-        blocks += _by_file(done, most)
+    if issues and most[0]:
+        blocks += _by_file(done, issues, most)
     if done.left_alone:
         rows = [[Cell(one.path), Cell(one.reason)] for one in done.left_alone]
         blocks.append(Section("Left alone", (table(["file", "why"], rows),), Tone.WARNING))
@@ -148,11 +151,19 @@ def findings_blocks(done: Ported, *, most: tuple[int, int]) -> list[Block]:
     return blocks
 
 
-def _by_file(done: Ported, most: tuple[int, int]) -> list[Block]:
-    """Return a card for each file, those for a person first."""
-    files = sorted((file for file in done.analysis.files if file.issues), key=lambda file: (not file.manual, file.path))
+def _by_file(done: Ported, issues: Sequence[Issue], most: tuple[int, int]) -> list[Block]:
+    """Return a card for each file with issues, those for a person first."""
+    by_path: dict[str, list[Issue]] = {}
+    for issue in issues:
+        by_path.setdefault(issue.path, []).append(issue)
+    there = (
+        msgspec.structs.replace(file, issues=tuple(by_path[file.path]))
+        for file in done.analysis.files
+        if file.path in by_path
+    )
+    files = sorted(there, key=lambda file: (not file.manual, file.path))
     shown = files[: most[0]]
-    cards: list[Block] = [_card(file, most[1]) for file in shown]
+    cards: list[Block] = [_card(file, most[1], written=done.written) for file in shown]
     if len(files) > len(shown):
         cards.append(
             Text(f"… and {count_text(len(files) - len(shown), 'more file')}: `rocmend port -v` shows all.", Tone.MUTED)
@@ -160,10 +171,10 @@ def _by_file(done: Ported, most: tuple[int, int]) -> list[Block]:
     return [Section("Files", tuple(cards))]
 
 
-def _card(file: FileReport, most: int) -> Card:
+def _card(file: FileReport, most: int, *, written: bool) -> Card:
     ranked = sorted(file.issues, key=lambda issue: (_ORDER[issue.outcome], issue.start))
     shown = sorted(ranked[:most], key=lambda issue: issue.start)
-    blocks: list[Block] = [issues_table(shown)]
+    blocks: list[Block] = [issues_table(shown, written=written)]
     if len(ranked) > len(shown):
         blocks.append(Text(f"… and {len(ranked) - len(shown)} more.", Tone.MUTED))
     details = tuple(Code(f"{issue.line}: {issue.snippet}") for issue in shown)
@@ -175,13 +186,19 @@ def _card(file: FileReport, most: int) -> Card:
 _ORDER = {Outcome.MANUAL: 0, Outcome.SUGGEST: 1, Outcome.AUTO: 2, Outcome.NOTE: 3}
 
 
-def issues_table(issues: Sequence[Issue]) -> Block:
-    """Return issues of one file, a line each."""
+def issues_table(issues: Sequence[Issue], *, written: bool = False) -> Block:
+    """Return issues of one file, a line each.
+
+    Args:
+        issues: Those of the file.
+        written: Whether the rewrites were made.
+    """
+    done = {**_DONE, Outcome.AUTO: "rewritten"} if written else _DONE
     rows = [
         [
             Cell(str(issue.line)),
             Cell(issue.rule, TONE[issue.severity]),
-            Cell(_DONE[issue.outcome]),
+            Cell(done[issue.outcome]),
             Cell(sentences(issue)),
         ]
         for issue in issues

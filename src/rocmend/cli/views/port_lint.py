@@ -23,5 +23,5 @@ def lint_document(found: Analysis) -> Document:
             return Document("Port", "No file was read.", Tone.MUTED, notes)
         return Document("Port", f"Nothing needs a port: {files} read.", Tone.GOOD, notes)
     summary = f"{count_text(len(found.issues), 'finding')} in {count_text(len(blocks), 'file')}; {files} read."
-    footer = "`rocmend port --explain ID` explains a rule; `rocmend port . --apply` writes what is called rewritten."
+    footer = "`rocmend port --explain ID` explains a rule; `rocmend port . --apply` makes what is marked `to rewrite`."
     return Document("Port", summary, Tone.WARNING, (*blocks, *notes), footer)

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from rocmend.kernels.tuning.propose import Proposal, Proposals
     from rocmend.kernels.tuning.tune import Tuned, Tuning
 
+MOST_REASONS = 12
+
 
 def tune_document(found: Sequence[Tuning]) -> Document:
     """Lay out what was tuned."""
@@ -42,11 +44,22 @@ def _op(one: Tuning) -> Section:
 
 
 def _dropped(each: Sequence[dict[str, str]]) -> list[Block]:
-    dropped = [f"{look}: {why}" for some in each for look, why in some.items()]
-    if not dropped:
+    """Show why candidates were dropped: each reason once, with how many and the first of them."""
+    by_reason: dict[str, list[str]] = {}
+    for some in each:
+        for look, why in some.items():
+            by_reason.setdefault(why, []).append(look)
+    if not by_reason:
         return []
-    shown = "\n".join(dropped[:12]) + (f"\nand {len(dropped) - 12} more" if len(dropped) > 12 else "")
-    return [Text(f"{count_text(len(dropped), 'candidate')} dropped:"), Code(shown)]
+    count = sum(map(len, by_reason.values()))
+    lines = [
+        f"{looks[0]}: {why}" if len(looks) == 1 else f"{looks[0]} and {len(looks) - 1} more: {why}"
+        for why, looks in sorted(by_reason.items(), key=lambda one: -len(one[1]))
+    ]
+    shown = "\n".join(lines[:MOST_REASONS])
+    if len(lines) > MOST_REASONS:
+        shown += f"\nand {count_text(len(lines) - MOST_REASONS, 'other reason')}"
+    return [Text(f"{count_text(count, 'candidate')} dropped:"), Code(shown)]
 
 
 def proposals_document(found: Sequence[Proposals], records: str, file: str) -> Document:
@@ -55,13 +68,13 @@ def proposals_document(found: Sequence[Proposals], records: str, file: str) -> D
     first = found[0]
     summary = (
         f"{count_text(proposed, 'record')} proposed for {first.target}. The times are estimates of cost model "
-        f"{first.model} for a {first.product}: nothing was run."
+        f"{first.model} with the figures of {first.product}: nothing was run."
     )
     blocks: list[Block] = [_proposals(one) for one in found]
     if records and not file:
         blocks.append(Section("Records", (Code(records.rstrip()),)))
     open_ops = [one.op for one in found if not one.finished]
-    footer = f"Written to {file}." if file else ""
+    footer = f"Written to {file}." if file and records else ""
     if open_ops:
         footer += f" Not all candidates of {', '.join(open_ops)} were estimated: use a larger --budget."
     tone = Tone.WARNING if open_ops else Tone.GOOD

@@ -47,13 +47,13 @@ class NamedGpu(msgspec.Struct, frozen=True):
 
     @property
     def said(self) -> str:
-        """What to tell who asked, ``RX 7900 XTX is gfx1100``; "" where the target's own name was given."""
+        """What to tell who asked, ``Radeon RX 7900 XTX is gfx1100``; "" where the target's own name was given."""
         if not self.names:
             return ""
         if len(self.names) == 1 or len(self.asked) > _LONG:
-            return f"{_short(self.names[0])} is {self.gfx}"
+            return f"{self.names[0]} is {self.gfx}"
         more = " …" if len(self.names) > _SHOWN_NAMES else ""
-        shown = ", ".join(_short(name) for name in self.names[:_SHOWN_NAMES])
+        shown = ", ".join(self.names[:_SHOWN_NAMES])
         return f"{self.asked.strip()} ({shown}{more}) is {self.gfx}"
 
 

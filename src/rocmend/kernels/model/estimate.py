@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 
 VERSION = "1"
 """Of the model: raise it when estimates change, so that records say which one proposed them."""
+
+
+class EstimateError(Exception):
+    """There is no estimate of a kernel."""
+
+
 SAMPLES = 3
 """Workgroups whose control flow is followed, spread over the grid: those of a causal attention differ."""
 
@@ -72,11 +78,16 @@ def estimate(
         launch: Grid and arguments.
         hardware: The GPU.
         trips: Trips of loops that depend on data, as a space states them.
+
+    Raises:
+        EstimateError: A loop has no end that the model finds.
     """
     listing = read_listing(compiled.assembly, compiled.name)
     segment = kernarg_of(compiled, launch, hardware.wave_size)
     known = _trips(trips, arguments_of(launch))
     walks = [walk(listing, segment, workgroup, known) for workgroup in _samples(launch.grid)]
+    if any(one.cut for one in walks):
+        raise EstimateError(f"{compiled.name}: the model does not find the end of a loop")
     part = 1.0 / len(walks)
     use = Use(
         *(part * sum(values) for values in zip(*(totals(listing, one.counts, hardware) for one in walks), strict=True))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from rocmend.kernels.model.listing import Block, Instruction, Listing
@@ -58,7 +58,8 @@ def walk(listing: Listing, kernarg: bytes, workgroup: Sequence[int], trips: Sequ
     machine = _Machine(kernarg)
     machine.begin(listing.directives, workgroup)
     bodies = [[one for one in block.body if _matters(one)] for block in blocks]
-    counts, order, guesses = [0] * len(blocks), [], dict[int, int]()
+    guess = _Guess(blocks, places, trips)
+    counts, order = [0] * len(blocks), list[int]()
     at = done = 0
     while at < len(blocks) and done < MOST_STEPS:
         counts[at] += 1
@@ -76,21 +77,46 @@ def walk(listing: Listing, kernarg: bytes, workgroup: Sequence[int], trips: Sequ
             goal = places.get(last.operands[0], len(blocks))
             taken = machine.taken(last.name)
             if taken is None:
-                taken = _guess(guesses, blocks, at, goal, trips)
+                taken = guess.taken(at, goal)
             at = goal if taken else at + 1
-    return Walk(counts, order, len(guesses), done >= MOST_STEPS)
+    return Walk(counts, order, len(guess.left), done >= MOST_STEPS)
 
 
-def _guess(guesses: dict[int, int], blocks: Sequence[Block], at: int, goal: int, trips: Sequence[int]) -> bool:
-    """Take a branch back as often as a loop's trips say; of a branch ahead skip nothing, unless it leaves a loop."""
-    backward = goal <= at
-    if at not in guesses:
-        known = sum(1 for other in guesses if other != at)
-        guesses[at] = int(trips[known]) - 1 if backward and known < len(trips) else 0
-    if backward and guesses[at] > 0:
-        guesses[at] -= 1
-        return True
-    return False if backward else not blocks[at + 1].body if at + 1 < len(blocks) else False
+class _Guess:
+    """Decides branches that depend on data: a loop ends after its stated trips, and nothing else is skipped.
+
+    Args:
+        blocks: The kernel's.
+        places: Of labels.
+        trips: Of the loops that end by such a branch, in the order in which they are met; 1 where there are no more.
+    """
+
+    def __init__(self, blocks: Sequence[Block], places: Mapping[str, int], trips: Sequence[int]) -> None:
+        ends = [
+            (places.get(block.body[-1].operands[0], len(blocks)), at)
+            for at, block in enumerate(blocks)
+            if _jumps(block)
+        ]
+        self.loops = [(goal, at) for goal, at in ends if goal <= at]
+        self.trips = list(trips)
+        self.left: dict[int, int] = {}
+
+    def taken(self, at: int, goal: int) -> bool:
+        """Return whether the branch at the end of a block is taken."""
+        around = [end for first, end in self.loops if first <= at <= end]
+        back, leaves = goal <= at, bool(around) and goal > min(around)
+        if at not in self.left:
+            known = back or leaves
+            self.left[at] = (self.trips.pop(0) if self.trips and known else 1) - 1
+        if not back and not leaves:
+            return False
+        again = self.left[at] > 0
+        self.left[at] -= 1
+        return again == back
+
+
+def _jumps(block: Block) -> bool:
+    return bool(block.body) and block.body[-1].name.startswith(("s_branch", "s_cbranch"))
 
 
 def _matters(one: Instruction) -> bool:
@@ -110,7 +136,8 @@ class _Machine:
 
     def __init__(self, kernarg: bytes) -> None:
         self.kernarg = kernarg
-        self.words: dict[str, Word] = {"v0": 0, "scc": None}
+        # all lanes are taken to be active, whatever is done to the mask
+        self.words: dict[str, Word] = {"v0": 0, "scc": None, "exec_lo": _M32, "exec_hi": _M32}
 
     def begin(self, directives: dict[str, str], workgroup: Sequence[int]) -> None:
         """Fill the registers that a wavefront starts with."""
@@ -160,6 +187,8 @@ class _Machine:
     def write(self, text: str, value: Word, bits: int = 32) -> None:
         """Set an operand."""
         for number, name in enumerate(self._names(text)):
+            if name.startswith("exec"):
+                return
             self.words[name] = None if value is None else value >> 32 * number & _M32 if number < bits // 32 else 0
 
     def taken(self, name: str) -> bool | None:
@@ -221,8 +250,8 @@ class _Machine:
         found = re.match(r"s_(\w+?)(?:_([iuf]|b)(32|64|16|24))?$", name)
         stem, kind, bits = (found[1], found[2] or "b", int(found[3] or 32)) if found else (name, "b", 32)
         if name.endswith(("saveexec_b32", "saveexec_b64", "wrexec_b32", "wrexec_b64")):
-            self.write(operands[0], None)
-            self.words["scc"] = None
+            self.write(operands[0], _M64, 64)
+            self.words["scc"] = 1
             return
         if stem in _KEEPS:
             return

@@ -233,6 +233,7 @@ class Tuner:
         """Return candidates with those first that the model finds promising, the one in use before them."""
         target, now = self.about["target"], time.monotonic()
         common = {"kernel": group["kernel"], "timed": group["timed"], "gates": group["gates"]}
+        configs = spread(configs)
         if all(self._key({**common, "config": config}) in self.trials.known for config in configs):
             return configs
         if not self.model or not target.startswith("gfx") or now >= until:
@@ -241,7 +242,7 @@ class Tuner:
             product = hardware(target, hardware_name(target, self.about["name"])).product
             wanted = Wanted(self.op, group["kernel"], group["shape_class"], tuple(group["timed"][:1]), target, product)
             limit = now + (until - now) * MODEL_PART
-            found = rank(wanted, spread(configs), toolchain_for(target), until=limit, tell=self.tell)
+            found = rank(wanted, configs, toolchain_for(target), until=limit, tell=self.tell)
         except RocmendError as error:
             self.tell(f"{self.op}: not ordered by the cost model ({error.message})")
             return configs

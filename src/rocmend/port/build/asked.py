@@ -19,6 +19,7 @@ from rocmend.core.documents import PYTHON_BYTES
 from rocmend.core.errors import DataError
 from rocmend.port.build.dependencies import Where, canonical, parsed
 from rocmend.port.build.file import TextFile
+from rocmend.port.build.indexes import Serves, serves
 from rocmend.port.build.kinds import Kind
 from rocmend.port.build.lines import shown
 from rocmend.port.python.syntax import why_not
@@ -49,6 +50,7 @@ class Asked(NamedTuple):
         build: Whether it is needed to build the project only.
         optional: The extra or group that it belongs to; empty where it always is.
         local: A folder of the project that it is; empty where it is none.
+        rocm: Whether its file gets it from an index for ROCm.
     """
 
     name: str
@@ -60,6 +62,7 @@ class Asked(NamedTuple):
     build: bool = False
     optional: str = ""
     local: str = ""
+    rocm: bool = False
 
 
 class Unread(msgspec.Struct, frozen=True):
@@ -192,7 +195,9 @@ def _of_text(
         text, local = sources.of(one.name, text) if file.kind is Kind.TOML else (text, "")
         line = file.lines.number(one.start) + 1
         build = one.where is Where.BUILD
-        yield Asked(one.name, text, one.extras, one.version, name, line, build, optional.get(one.start, ""), local)
+        rocm = not build and serves(file, one) is Serves.ROCM
+        group = optional.get(one.start, "")
+        yield Asked(one.name, text, one.extras, one.version, name, line, build, group, local, rocm)
 
 
 def _optional(file: TextFile) -> dict[int, str]:

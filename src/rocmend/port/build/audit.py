@@ -179,9 +179,10 @@ def _of_torch(one: Asked, have: Environment, where: str) -> Iterator[AuditFindin
     wrong = _turned_down(one.text, have)
     if wrong:
         message = f"The project requires {one.text}, which excludes the installed {wrong}."
-        remedy = f"pip would replace it with a CUDA build: install without {one.name}, as the plan does."
+        build = "the release on the ROCm index that its file names" if one.rocm else "a CUDA build"
+        remedy = f"pip would replace it with {build}: install without {one.name}, as the plan does."
         yield AuditFinding("AU07", Severity.ERROR, message, remedy, f"{where}; {LOCAL}")
-    elif not have.torch.folder:
+    elif not have.torch.folder and not one.rocm:
         message = f"The project requires {one.text}, which is a CUDA build on the default index."
         yield AuditFinding("AU08", Severity.WARNING, message, "Install PyTorch for ROCm first.", where)
 

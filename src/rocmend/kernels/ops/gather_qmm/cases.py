@@ -89,6 +89,7 @@ def formats() -> Iterator[Case]:
                 ("decode", 1, False, True), ("decode-gated", 1, True, True), ("several", 8, False, True),
                 ("several-gated", 8, True, True), ("batch", 64, False, True), ("batch-gated", 64, True, True),
                 ("prefill", 512, False, True), ("prefill-gated", 512, True, True), ("back", 512, False, False),
+                ("long", 4096, False, True), ("long-gated", 4096, True, True),
             ):  # fmt: skip
                 label = f"{name}-{form.mode}{form.bits}g{form.group_size}"
                 yield _case(

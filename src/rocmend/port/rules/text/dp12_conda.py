@@ -33,6 +33,7 @@ from rocmend.port.build.found import commented, rewrite
 from rocmend.port.build.indexes import settles
 from rocmend.port.build.kinds import Kind, paths
 from rocmend.port.build.packages import Role, known
+from rocmend.port.build.shell import Command
 from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
@@ -81,20 +82,26 @@ def check(file: TextFile) -> Iterable[Found]:
             yield rewrite(file, (entry.start, entry.end), message, edits, remedy=_REMEDY, outcome=outcome)
     channels = tuple(entry.value for entry in file.yaml if entry.keys[:1] == ("channels",))
     told: set[int] = set()
+    decided: dict[int, tuple[bool, tuple[Edit, ...]]] = {}  # a command may install thousands of packages
     for dependency in file.dependencies:
         package = known(dependency.name)
         if dependency.where is not Where.CONDA or package is None or package.role not in {Role.TORCH, Role.CUDA}:
             continue
         torch = package.role is Role.TORCH
-        if torch and settles(file, channels, dependency.start):
+        listed = file.kind is Kind.CONDA
+        command = None if listed else file.command_at(dependency.start)
+        at = -1 if command is None else command.start
+        if at not in decided:
+            decided[at] = settles(file, channels, dependency.start), _alone(command)
+        served, without = decided[at]
+        if torch and served:
             continue
         why = f"{dependency.name} {'comes from pip, from its ROCm index' if torch else 'is for CUDA'}"
-        listed = file.kind is Kind.CONDA
-        edits = commented(file, *dependency.whole, why) if listed else _alone(file, dependency.start)
-        command = None if listed or edits else file.command_at(dependency.start)
-        if command is not None and command.start in told:
-            continue  # one command is one place for a person
-        told |= {command.start} if command is not None else set()
+        edits = commented(file, *dependency.whole, why) if listed else without
+        if command is not None and not edits:
+            if command.start in told:
+                continue  # one command is one place for a person
+            told.add(command.start)
         message = f"{dependency.name}: {package.note}"
         place = (dependency.start, dependency.end)
         yield rewrite(
@@ -108,9 +115,8 @@ def check(file: TextFile) -> Iterable[Found]:
         )
 
 
-def _alone(file: TextFile, at: int) -> tuple[Edit, ...]:
+def _alone(command: Command | None) -> tuple[Edit, ...]:
     """Return edits that leave out a command which installs nothing but CUDA; empty where it installs other things."""
-    command = file.command_at(at)
     if command is None:
         return ()
     packages = [known(one.name) for one in of_command(command)]
