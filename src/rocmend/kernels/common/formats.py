@@ -16,7 +16,6 @@ from typing import NamedTuple
 import torch
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.dtypes import NAMES
 
 MODES = ("affine", "mxfp4", "mxfp8", "nvfp4")
 AFFINE_BITS = (1, 2, 3, 4, 5, 6, 8)
@@ -281,8 +280,3 @@ def dequantize(
     else:
         scale = from_e8m0(scales, dtype)
     return (values * scale.unsqueeze(-1)).flatten(-2).to(dtype)
-
-
-def scale_name(form: Format, scales: torch.Tensor) -> str:
-    """Return the name of the scales' type: uint8 but for affine."""
-    return NAMES[scales.dtype] if form.affine else "uint8"
