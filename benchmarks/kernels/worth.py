@@ -19,12 +19,10 @@ from typing import Any, NamedTuple
 import torch
 
 from rocmend import kernels
-from rocmend.kernels.without import switched_off
+from rocmend.kernels.without import NVIDIA, switched_off
 
 DEVICE = torch.device("cuda")
 CACHE_BYTES = 160_000_000
-PRODUCTS = ("lanes", "skinny_gemm_persistent", "gemm_w4a16_wgmma")
-EXPERTS = ("moe_gemv", "moe_gemv_persistent", "grouped_gemm", "tiles")
 Calls = list[Callable[[], Any]]
 
 
@@ -34,6 +32,10 @@ class Shape(NamedTuple):
     name: str
     kernels: tuple[str, ...]
     make: Callable[[], Calls]
+
+
+def _of(op: str) -> tuple[str, ...]:
+    return tuple(name for name in NVIDIA if name.startswith(f"{op}."))
 
 
 def _weights(*shape: int, columns: int, bits: int = 4, group: int = 64) -> tuple[torch.Tensor, ...]:
@@ -81,20 +83,20 @@ def shapes() -> Iterator[Shape]:
             for n, k in ((4096, 4096), (14336, 4096)):
                 yield Shape(
                     f"quantized_matmul b{bits} {rows}x{k}->{n}",
-                    tuple(f"quantized_matmul.{name}" for name in PRODUCTS),
+                    _of("quantized_matmul"),
                     functools.partial(_product, rows, n, k, bits),
                 )
     for tokens in (1, 4, 16, 64, 512):
         for gated, n, k in ((True, 768, 2048), (False, 2048, 768)):
             yield Shape(
                 f"gather_qmm{'_swiglu' * gated} {tokens} tokens, 8 of 128 experts, {k}->{n}",
-                tuple(f"gather_qmm.{name}" for name in EXPERTS),
+                _of("gather_qmm"),
                 functools.partial(_experts, tokens, n, k, gated=gated),
             )
     for length in (2048, 32768):
         yield Shape(
             f"quantized_attention b8 {length} keys",
-            ("quantized_attention.streams",),
+            _of("quantized_attention"),
             functools.partial(_cache, length),
         )
 

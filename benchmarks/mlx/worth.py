@@ -2,8 +2,8 @@
 
     python -m rocmend.mlx benchmarks/mlx/worth.py --shape llama-3.1-8b --out worth-8b.json
 
-One process and one model: the variants take turns, and each one's best of several repetitions counts. ``portable`` is
-what an AMD GPU takes. Weights are random.
+One process and one model: one variant after another, the first one again at the end; each one's best repetition
+counts. ``portable`` is what an AMD GPU takes. Weights are random.
 """
 
 from __future__ import annotations
@@ -19,15 +19,11 @@ from typing import Any
 import mlx.core
 from mlx_lm.models import cache as caches
 
-from rocmend.kernels.without import switched_off
+from rocmend.kernels.without import NVIDIA, switched_off
 from rocmend.mlx.execute.planner import planner
 
 mx: Any = mlx.core
 
-KERNELS = (
-    "quantized_matmul.lanes", "quantized_matmul.skinny_gemm_persistent", "quantized_matmul.gemm_w4a16_wgmma",
-    "gather_qmm.moe_gemv", "gather_qmm.moe_gemv_persistent", "gather_qmm.grouped_gemm", "gather_qmm.tiles",
-)  # fmt: skip
 SPEED = Path(__file__).resolve().parents[2] / "src" / "rocmend" / "mlx" / "programs" / "speed.py"
 
 
@@ -66,7 +62,7 @@ def main() -> None:
     model = program.build(program.CONFIGS[asked.shape])
     prompt = mx.random.randint(0, 1000, (asked.prompt,))
     mx.eval(prompt)
-    kernels = tuple(asked.only.split(",")) if asked.only else KERNELS
+    kernels = tuple(asked.only.split(",")) if asked.only else NVIDIA
     variants: dict[str, tuple[str, ...]] = {
         "all": (), "portable": ("nvidia",), **{f"without {name}": (name,) for name in kernels}, "all again": (),
     }  # fmt: skip

@@ -229,3 +229,19 @@ def test_one_index_stretched_over_many_pairs(tier: str) -> None:
 
     pairs = pairs_of("gather_mm", (3,), (2,), lhs, rhs, lhs.device)
     assert pairs.rhs.stride() == (1,)  # the kernels read the indices one after another
+
+
+@pytest.mark.parametrize("bits", [2, 4, 8])
+@pytest.mark.parametrize("index", ["int64", "int32", "uint32"])
+def test_rows_by_themselves_find_their_x_and_their_expert(index: str, bits: int) -> None:
+    generator = torch.Generator().manual_seed(bits)
+    parts = quantize(torch.randn(4, 19, 96, generator=generator), group_size=32, bits=bits)
+    x = torch.randn(3, 1, 96, generator=generator)
+    lhs, rhs = (torch.tensor(one, dtype=getattr(torch, index)) for one in ([2, 0, 1, 2], [1, 3, 0, 0]))
+    plain = dequantize(*parts, group_size=32, bits=bits)[rhs.long()]
+    wanted = torch.einsum("pk,pnk->pn", x[lhs.long(), 0], plain)
+    with choose.prefer("triton"):
+        out = gather_qmm(x, *parts, lhs, rhs, group_size=32, bits=bits)
+        fused = gather_qmm_swiglu(x, parts, parts, lhs, rhs, 32, bits)
+    torch.testing.assert_close(out[:, 0], wanted, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(fused[:, 0], torch.nn.functional.silu(wanted) * wanted, rtol=1e-4, atol=1e-4)

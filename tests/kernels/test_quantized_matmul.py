@@ -15,7 +15,7 @@ from rocmend.core.errors import UsageError
 from rocmend.kernels import choose, executor
 from rocmend.kernels.backends.hopper import gluon
 from rocmend.kernels.executor import Recorder
-from rocmend.kernels.ops.quantized_matmul import OP, Problem, few
+from rocmend.kernels.ops.quantized_matmul import OP, Problem, few, gemv
 from rocmend.kernels.ops.quantized_matmul.function import quantized_matmul
 from rocmend.kernels.ops.quantized_matmul.host import kernel_of
 from rocmend.kernels.target import by_name
@@ -197,3 +197,11 @@ def test_few_tiles_are_split_along_the_sum() -> None:
     assert out.shape == (2, 256)
     assert [launch.kernel.__name__ for launch in recorder.launches] == ["groups_kernel", "sum_kernel"]
     assert recorder.launches[0].grid[1] > 1
+
+
+@pytest.mark.parametrize("group", [32, 64])
+@pytest.mark.parametrize("target", ["gfx1151", "gfx942", "gfx1030", "sm80"])
+def test_lanes_hold_x_up_to_a_depth(group: int, target: str) -> None:
+    problem = _problem(group_size=group, columns=2048, rows=1)
+    assert kernel_of(problem._replace(depth=gemv.MOST_DEPTH), by_name(target)) in {"gemv", "lanes"}
+    assert kernel_of(problem._replace(depth=2 * gemv.MOST_DEPTH), by_name(target)) != "gemv"

@@ -215,3 +215,9 @@ def test_on_amd_the_products_of_one_row_are_one_launch(target: str, bits: int) -
         kernels.quantized_swiglu(x, weights(256), weights(256), 64, bits)
         kernels.quantized_matmul(x, *weights(256), True, 64, bits)
     assert [launch.kernel.__name__ for launch in recorder.launches] == ["gemv_kernel"] * 3
+
+
+def test_groups_must_fill_a_row() -> None:
+    words, scales = torch.zeros(8, 12, dtype=torch.int32), torch.ones(8, 1, dtype=torch.float16)
+    with pytest.raises(UsageError, match="multiple of the group size 64"):
+        quantized_matmul_many(torch.ones(1, 96).half(), [(words, scales, scales)] * 2, 64, 4)

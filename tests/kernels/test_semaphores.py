@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
-from rocmend.kernels import argmax, attention_decode, choose, quantized_attention
+from rocmend.kernels import allocate, argmax, attention_decode, choose, quantized_attention
 from rocmend.kernels import launch as launcher
 from rocmend.kernels.common import semaphores
 
@@ -67,6 +67,8 @@ def test_each_stream_has_its_own_room_and_a_captured_launch_counters(monkeypatch
     monkeypatch.setattr(semaphores, "_arenas", {})
     monkeypatch.setattr(semaphores, "_stream_of", lambda _index: stream[0])
     monkeypatch.setattr(semaphores, "_capturing", lambda: capturing[0])
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda _device: None)
+    monkeypatch.setattr(allocate, "current_device", lambda: 0)
     monkeypatch.setattr(torch, "zeros", lambda count, **_: list(range(count)))
     monkeypatch.setattr(torch, "empty", lambda count, **_: SimpleNamespace(numel=lambda: count))
     capturing[0] = True
@@ -82,17 +84,22 @@ def test_each_stream_has_its_own_room_and_a_captured_launch_counters(monkeypatch
     other: Any = room(device, 3, 100)
     assert other.counters is not larger.counters
     capturing[0] = True
-    assert [room(device, 3, 100).counters for _ in range(2)] == [[0, 1, 2], [3, 4, 5]]
+    assert [room(device, 3, 100).counters for _ in range(2)] == [[0, 1, 2], [4, 5, 6]]  # at multiples of 16 bytes
     monkeypatch.setattr(semaphores._Arena, "SIZE", 8)
     assert room(device, 3, 100) is None  # too few are left
+    capturing[0] = False
+    again: Any = room(device, 3, 100)
+    assert again.counters is not other.counters
+    capturing[0] = True
+    assert room(device, 3, 100).counters == [0, 1, 2]  # of another arena
+    monkeypatch.setattr(allocate, "current_device", lambda: 1)
+    assert room(device, 3, 100) is None
 
 
 def test_outputs_take_torchs_short_way_on_the_current_device_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    from rocmend.kernels import allocate
-
     monkeypatch.setattr(allocate, "_quick_works", lambda: True)
     monkeypatch.setattr(allocate, "_quick", lambda *args: args)
-    monkeypatch.setattr(allocate, "_current_device", lambda: 1)
+    monkeypatch.setattr(allocate, "current_device", lambda: 1)
     monkeypatch.setattr(torch, "empty_strided", lambda *args, **kwargs: (args, kwargs["device"].index))
     here, there = (allocate.Output((2, 3), torch.float32, torch.device("cuda", index)) for index in (1, 0))
     assert here() == ((2, 3), (3, 1), torch.float32)

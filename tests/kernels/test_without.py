@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 pytest.importorskip("triton")
 
+from rocmend import kernels
+from rocmend.kernels import without
 from rocmend.kernels.ops.quantized_matmul import Problem, few
 from rocmend.kernels.ops.quantized_matmul.host import kernel_of
 from rocmend.kernels.target import by_name
@@ -29,3 +33,10 @@ def test_all_that_only_nvidia_runs_is_one_name() -> None:
         assert not nvidia_only("gather_qmm.moe_gemv", SM90)
     assert nvidia_only("gather_qmm.moe_gemv", SM90)
     assert not nvidia_only("gather_qmm.moe_gemv", by_name("gfx1151"))
+
+
+def test_every_kernel_has_its_name_in_the_list_and_others_are_reported(caplog: pytest.LogCaptureFixture) -> None:
+    sources = "".join(file.read_text(encoding="utf-8") for file in Path(kernels.__file__).parent.rglob("*.py"))
+    assert all(sources.count(f'"{name}"') >= 2 for name in without.NVIDIA)
+    with switched_off("gather_qmm.moe_gemw"):
+        assert "no kernel is called 'gather_qmm.moe_gemw'" in caplog.text

@@ -13,7 +13,7 @@ _poison = False
 _guards = getattr(getattr(torch._C, "_dynamo", None), "guards", None)  # noqa: SLF001  as code that torch compiles does
 # Past the dispatcher and the parsing of arguments, which take longer than the allocator; on the current device.
 _quick: Any = getattr(_guards, "_empty_strided_cuda", None)
-_current_device: Callable[[], int] = getattr(torch._C, "_cuda_getDevice", torch.cuda.current_device)  # noqa: SLF001  see launch.py
+current_device: Callable[[], int] = getattr(torch._C, "_cuda_getDevice", torch.cuda.current_device)  # noqa: SLF001  see launch.py
 
 
 @functools.cache
@@ -70,7 +70,7 @@ class Output:
 
     def __call__(self) -> torch.Tensor:
         """Return a new one."""
-        if self._index is not None and self._index == _current_device() and not _poison:
+        if self._index is not None and self._index == current_device() and not _poison:
             quick: torch.Tensor = _quick(self._shape, self._strides, self._dtype)
             return quick
         # Given tuples, this takes half the time of torch.empty.

@@ -7,6 +7,7 @@ is captured in one has counters of its own, and scratch memory of the graph's po
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -32,20 +33,28 @@ class Workspace(NamedTuple):
 
 
 class _Arena:
-    """Zeroed counters for captured launches: each takes some for good, as its graph may be replayed at any time."""
+    """Zeroed counters for captured launches: each takes some for good, as its graph may be replayed at any time.
+
+    They are not returned when a capture fails or a graph is gone: 256 KiB hold 65,536 of them.
+    """
 
     SIZE = 1 << 16
+    ALIGNMENT = 4  # counters: 16 bytes, as kernels are compiled for
 
     def __init__(self, device: torch.device) -> None:
         self._counters = torch.zeros(self.SIZE, dtype=torch.int32, device=device)
+        torch.cuda.synchronize(device)  # a graph may be replayed on a stream that knows nothing of this one
         self._used = 0
+        self._lock = threading.Lock()
 
     def take(self, count: int) -> torch.Tensor | None:
         """Return counters that nobody else has, or None where too few are left."""
-        if self.left < count:
-            return None
-        self._used += count
-        return self._counters[self._used - count : self._used]
+        with self._lock:
+            if self.left < count:
+                return None
+            first = self._used
+            self._used += -(-count // self.ALIGNMENT) * self.ALIGNMENT
+            return self._counters[first : first + count]
 
     @property
     def left(self) -> int:
@@ -80,8 +89,8 @@ def workspace(device: torch.device, counters: int, size_bytes: int) -> Workspace
         zeros = torch.zeros(counters, dtype=torch.int32, device=device)
         return Workspace(zeros, allocate.empty((-(-size_bytes // 8),), dtype=torch.int64, device=device))
     index = device.index
-    if _stream_of is None or _capturing is None:
-        return None
+    if _stream_of is None or _capturing is None or index != allocate.current_device():
+        return None  # whether a stream is being captured is known of the current device's alone
     if _capturing():
         return _captured(device, counters, size_bytes)
     found = _workspaces.get((index, _stream_of(index)))

@@ -46,7 +46,7 @@ def quantized_matmul(
         UsageError: Shapes or types that do not fit.
 
     Sums are fp32. With more than 16 rows of half-precision x, weights are rounded to its type before the product.
-    An infinite x may give NaN where exact arithmetic gives an infinity.
+    A row of x with numbers that are infinite, or of 2¹¹² (5e33) and more, may give NaN throughout.
 
     Cost: reads w, scales and biases once for few rows; 2·m·n·k operations.
     """

@@ -45,8 +45,8 @@ def suits(mode: str, bits: int, rows: int, depth: int) -> bool:
 
 
 def record_class(dtype: str, bits: int, *, gated: bool = False) -> str:
-    """Name the class of tuning records: the width of a code, apart for a gated pair; fp32."""
-    return "f32" if dtype == "float32" else f"b{bits}" + "-gated" * gated
+    """Name the class of tuning records: the width of a code, with 4 bits apart for a gated pair; fp32."""
+    return "f32" if dtype == "float32" else f"b{bits}" + "-gated" * (gated and bits == 4)
 
 
 def plan(
@@ -95,14 +95,14 @@ def plan(
     programs = cdiv(tiles, cdiv(tiles, programs))  # all with as many tiles, but for the last
     constants = {
         "GROUP": group, "BITS": bits, "COUNT": 2 if gated else len(columns), "GATED": gated,
-        "ROUNDED": experts is None, "EXPERTS": experts is not None,
+        "EXPERTS": experts is not None,
         "PAIRED": bits == 4 and dtype != "float32", "WORDS": padded, "WIDE": wide, "EVEN": padded == words,
         "BLOCK_N": block,
     }  # fmt: skip
     types = (*_TYPES, *(experts.types if experts else (None, None)))
     sizes = (*columns, *(0,) * (MOST - len(columns)))
-    numbers = (*sizes, words, depth // group, tiles, x_stride, w_batch, experts.divisor if experts else 1)
-    return LaunchPlan(gemv_kernel, (programs, batch), constants, with_warps(config, warps), numbers, types)
+    numbers = (*sizes, words, depth // group, tiles, programs, x_stride, w_batch, experts.divisor if experts else 1)
+    return LaunchPlan(gemv_kernel, (programs * batch,), constants, with_warps(config, warps), numbers, types)
 
 
 def operands(

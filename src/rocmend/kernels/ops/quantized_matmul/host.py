@@ -171,7 +171,8 @@ def _by_lanes(problem: Problem, target: Target, *, matrix: bool) -> str | None:
     form = (problem.rows, problem.mode, problem.bits, problem.group_size)
     many = problem.columns * problem.depth >= MANY
     # With groups of 32 lanes would spend more on scales than on codes.
-    if form == (1, "affine", 4, 32) and many and problem.dtype != "float32":
+    fits = gemv.suits(problem.mode, problem.bits, problem.rows, problem.depth)
+    if form == (1, "affine", 4, 32) and many and problem.dtype != "float32" and fits:
         return "gemv"
     lanes = few.on_target(target) or (target.vendor == "cpu" and problem.rows % 3 == 0)
     return "lanes" if lanes and matrix and problem.rows <= _most_lanes(problem) else None

@@ -41,7 +41,9 @@ def quantized_matmul_many(
     Raises:
         UsageError: Shapes or types that do not fit, or a gradient is asked for.
 
-    Cost: as the products; one launch up to 8 rows of x of a half type and 3 weights, where the GPU's matrix unit suits.
+    A row of x with numbers that are infinite, or of 2¹¹² (5e33) and more, may give NaN throughout.
+
+    Cost: as the products; one launch for one row of x with affine codes of 2, 4 or 8 bits, on NVIDIA GPUs up to 8 rows.
     """
     found: tuple[torch.Tensor, ...] = _call("quantized_matmul_many", x, tuple(weights), group_size, bits, mode)
     return found
@@ -138,6 +140,10 @@ def _check(name: str, x: torch.Tensor, weights: tuple[Weights, ...], form: Forma
                 name,
                 f"expected words [n, {form.words(x.shape[-1])}] of int32 or uint32, got {tuple(w.shape)} {w.dtype}.",
                 why=f"x has a last axis of {x.shape[-1]}, and a code {form.bits} bits.",
+            )
+        if x.shape[-1] % form.group_size:
+            raise UsageError(
+                name, f"expected K to be a multiple of the group size {form.group_size}, got {x.shape[-1]}."
             )
         shape = (w.shape[0], x.shape[-1] // form.group_size)
         for one in (scales, biases) if form.affine else (scales,):

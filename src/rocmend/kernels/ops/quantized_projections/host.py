@@ -20,9 +20,6 @@ from rocmend.kernels.ops.quantized_projections.kernel import gated_kernel, many_
 from rocmend.kernels.plan_cache import Planner
 from rocmend.kernels.tuning import config_for, with_warps
 
-MOST = 3
-"""Products of a launch."""
-
 
 def run_apart(x: torch.Tensor, weights: tuple[Weights, ...], form: Format, problem: Problem) -> Any:
     """Compute one product after another."""
@@ -41,9 +38,7 @@ def run_gemv(x: torch.Tensor, weights: tuple[Weights, ...], _form: Format, probl
     if problem.columns == 0:
         return lambda *_: outputs[0]() if gated else tuple([one() for one in outputs])
     target = executor.target_for(x.device)
-    plan = gemv.plan(
-        columns, problem.depth, problem.group_size, problem.bits, problem.dtype, target, gated=gated
-    )  # fmt: skip
+    plan = gemv.plan(columns, problem.depth, problem.group_size, problem.bits, problem.dtype, target, gated=gated)
 
     def call(x: torch.Tensor, weights: tuple[Weights, ...], _form: Format, problem: Problem) -> Any:
         row = x.reshape(problem.depth)
@@ -91,7 +86,7 @@ def run(x: torch.Tensor, weights: tuple[Weights, ...], _form: Format, problem: P
         given: list[torch.Tensor | None] = [rows]
         for one, out in zip(weights, outs, strict=True):
             given += [*one, out]
-        plan((*given, *(None,) * (4 * (MOST - len(outs)))))
+        plan((*given, *(None,) * (4 * (gemv.MOST - len(outs)))))
         return tuple(outs)
 
     return call
@@ -122,6 +117,6 @@ def _plan(rows: torch.Tensor, columns: list[int], problem: Problem, *, aligned: 
         grid = (cdiv(columns[0], TILE // 2), tiles_m)
         return LaunchPlan(gated_kernel, grid, constants, config, (problem.rows, columns[0], *rest))
     constants["COUNT"] = len(columns)
-    sizes = (*columns, *(0,) * (MOST - len(columns)))
+    sizes = (*columns, *(0,) * (gemv.MOST - len(columns)))
     grid = (sum(cdiv(n, TILE) for n in columns), tiles_m)
     return LaunchPlan(many_kernel, grid, constants, config, (problem.rows, *sizes, *rest))

@@ -1,8 +1,8 @@
 """Rows of x, each against affine weights of 2, 4 or 8 bits, in one launch: up to three weights, or a gated pair.
 
 A program holds x in registers and walks over tiles of weight rows, one tile ahead; its wavefronts share K, so that no
-partial sums go through memory. Of each word, four neighbours of a lane's are loaded at once, and a code is used where
-it stands in a mantissa: what the exponent adds comes off once a tile, with the sum of x that the biases need too.
+partial sums go through memory. Each lane loads WIDE neighbouring words of a row at once, and a code is used where it
+stands in a mantissa: what the exponent adds comes off once a tile, with the sum of x that the biases need too.
 """
 
 from __future__ import annotations
@@ -58,7 +58,10 @@ def _mantissa(words, zero, J: tl.constexpr, BITS: tl.constexpr, PAIRED: tl.const
 
 @triton.jit
 def _load(w_rows, s_rows, b_rows, q, WIDE: tl.constexpr, SHARE: tl.constexpr, EVEN: tl.constexpr, count):
-    """Load words [ROWS, Q, WIDE], scales and biases [ROWS, Q] of the rows that the pointers [ROWS] begin."""
+    """Load words [ROWS, Q, WIDE], scales and biases [ROWS, Q] of the rows that the pointers [ROWS] begin.
+
+    ``q`` numbers the groups of WIDE words, of which a row has ``count``; SHARE of them have one scale.
+    """
     at = (q[:, None] * WIDE + tl.arange(0, WIDE)[None, :])[None, :, :]
     if EVEN:
         w = tl.load(w_rows[:, None, None] + at)
@@ -83,7 +86,7 @@ def _rows(
     """
     TILE: tl.constexpr = BLOCK_N * PARTS
     w_ptr, s_ptr, b_ptr, out_ptr, N = w0_ptr, s0_ptr, b0_ptr, out0_ptr, N0
-    before = 0
+    tiles_before = 0
     place = tl.arange(0, 2 * BLOCK_N if GATED else BLOCK_N)
     if GATED:
         up = place % 2 == 1
@@ -99,7 +102,7 @@ def _rows(
         b_ptr = tl.where(later, b1_ptr, b_ptr)
         out_ptr = tl.where(later, out1_ptr, out_ptr)
         N = tl.where(later, N1, N)
-        before = tl.where(later, second, 0)
+        tiles_before = tl.where(later, second, 0)
         if COUNT > 2:
             third = second + tl.cdiv(N1, TILE)
             last = tile >= third
@@ -108,8 +111,8 @@ def _rows(
             b_ptr = tl.where(last, b2_ptr, b_ptr)
             out_ptr = tl.where(last, out2_ptr, out_ptr)
             N = tl.where(last, N2, N)
-            before = tl.where(last, third, before)
-    first = (tile - before) * TILE
+            tiles_before = tl.where(last, third, tiles_before)
+    first = (tile - tiles_before) * TILE
     n = tl.minimum(first + place * PARTS + t, N - 1).to(tl.int64)
     return w_ptr + n * words, s_ptr + n * groups, b_ptr + n * groups, out_ptr, first, N
 
@@ -129,43 +132,45 @@ def _join(parts, COUNT: tl.constexpr):
 @triton.jit
 def gemv_kernel(
     x_ptr, w0_ptr, s0_ptr, b0_ptr, out0_ptr, w1_ptr, s1_ptr, b1_ptr, out1_ptr, w2_ptr, s2_ptr, b2_ptr, out2_ptr,
-    lhs_ptr, rhs_ptr, N0, N1, N2, words, groups, tiles, x_stride, w_batch, divisor,
-    GROUP: tl.constexpr, BITS: tl.constexpr, COUNT: tl.constexpr, GATED: tl.constexpr, ROUNDED: tl.constexpr,
-    PAIRED: tl.constexpr, EXPERTS: tl.constexpr,
-    WORDS: tl.constexpr, WIDE: tl.constexpr, EVEN: tl.constexpr, BLOCK_N: tl.constexpr, PARTS: tl.constexpr,
+    lhs_ptr, rhs_ptr, N0, N1, N2, words, groups, tiles, walkers, x_stride, w_batch, divisor,
+    GROUP: tl.constexpr, BITS: tl.constexpr, COUNT: tl.constexpr, GATED: tl.constexpr, PAIRED: tl.constexpr,
+    EXPERTS: tl.constexpr, WORDS: tl.constexpr, WIDE: tl.constexpr, EVEN: tl.constexpr, BLOCK_N: tl.constexpr,
+    PARTS: tl.constexpr,
 ):  # fmt: skip
     """Compute out[n] = Σ_g s · Σ x·q + b · Σ x for the rows of each weight; ``silu(first) · second`` where GATED.
 
-    Programs: (walkers over tiles of PARTS times BLOCK_N rows, batch). WORDS is a power of two that holds a row's words.
+    Programs: walkers over tiles of PARTS times BLOCK_N rows, for each number of the batch. WORDS is a power of two that
+    holds a row's words.
     With EXPERTS, a number of the batch multiplies row ``lhs[number]`` (or ``number // divisor``) of x with the weights
-    of expert ``rhs[number]``. ROUNDED: the products and each step of the gate are rounded to the type of the output.
+    of expert ``rhs[number]``; without, the products and each step of a gate are rounded to the type of the output.
     """
     CODES: tl.constexpr = 32 // BITS
     SHARE: tl.constexpr = GROUP // (WIDE * CODES)
     UNIT: tl.constexpr = 1 if PAIRED else 1 << BITS
     dtype: tl.constexpr = out0_ptr.dtype.element_ty
     zero = words >> 31
-    batch = tl.program_id(1).to(tl.int64)
+    batch = (tl.program_id(0) // walkers).to(tl.int64)
+    walker = tl.program_id(0) % walkers
     out0_ptr += batch * N0
     if EXPERTS:
         if lhs_ptr is None:
             x_ptr += batch // divisor * x_stride
         else:
             x_ptr += tl.load(lhs_ptr + batch).to(tl.int64) * x_stride
-        before = tl.load(rhs_ptr + batch).to(tl.int64) * w_batch
+        first_row = tl.load(rhs_ptr + batch).to(tl.int64) * w_batch
     else:
         x_ptr += batch * x_stride
-        before = batch * w_batch
-    w0_ptr += before * words
-    s0_ptr += before * groups
-    b0_ptr += before * groups
+        first_row = batch * w_batch
+    w0_ptr += first_row * words
+    s0_ptr += first_row * groups
+    b0_ptr += first_row * groups
     if GATED:
-        w1_ptr += before * words
-        s1_ptr += before * groups
-        b1_ptr += before * groups
+        w1_ptr += first_row * words
+        s1_ptr += first_row * groups
+        b1_ptr += first_row * groups
     q = tl.arange(0, WORDS // WIDE)
     count = words // WIDE
-    tile = tl.program_id(0)
+    tile = walker
     w_rows, s_rows, b_rows, out_ptr, first, N = _rows(
         tile, 0, w0_ptr, s0_ptr, b0_ptr, out0_ptr, w1_ptr, s1_ptr, b1_ptr, out1_ptr, w2_ptr, s2_ptr, b2_ptr, out2_ptr,
         N0, N1, N2, words, groups, COUNT, GATED, BLOCK_N, PARTS,
@@ -189,12 +194,12 @@ def gemv_kernel(
         held = held + (one[None, :, :],)
     total = tl.sum(total, axis=1)[None, :]
     offset = tl.sum(offset, axis=1)[None, :] * (128 if PAIRED else 1)
-    for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
+    for tile in range(walker, tiles, walkers):
         out_here, first_here, N_here = out_ptr, first, N
         parts = ()
         for t in tl.static_range(PARTS):
             w, s, b = w_next, s_next, b_next
-            after = tile if t + 1 < PARTS else tl.minimum(tile + tl.num_programs(0), tiles - 1)
+            after = tile if t + 1 < PARTS else tl.minimum(tile + walkers, tiles - 1)
             w_rows, s_rows, b_rows, out_ptr, first, N = _rows(
                 after, (t + 1) % PARTS, w0_ptr, s0_ptr, b0_ptr, out0_ptr, w1_ptr, s1_ptr, b1_ptr, out1_ptr,
                 w2_ptr, s2_ptr, b2_ptr, out2_ptr, N0, N1, N2, words, groups, COUNT, GATED, BLOCK_N, PARTS,
@@ -209,7 +214,7 @@ def gemv_kernel(
         n = first_here + tl.arange(0, BLOCK_N * PARTS)
         if GATED:
             gate, up = tl.split(product.reshape(BLOCK_N, 2, PARTS).permute(0, 2, 1))
-            if ROUNDED:
+            if not EXPERTS:
                 gate = narrow(gate, dtype).to(tl.float32)
                 up = narrow(up, dtype).to(tl.float32)
                 sigmoid = narrow(tl.div_rn(tl.full(gate.shape, 1.0, tl.float32), 1.0 + tl.exp(-gate)), dtype)
