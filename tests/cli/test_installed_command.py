@@ -133,7 +133,7 @@ def test_nothing_of_a_machine_is_judged_for_a_target_that_it_has_not(
         installed(command, "--target", "gfx1201", *where, *more, *form, **noise) for form in ((), ("--json",))
     )
     name = machine or "this machine"
-    assert human.out.startswith(f"gfx1201, not {name}\nNothing of {name} was judged.")
+    assert human.out.startswith(f"gfx1201 (not in {name})\nNothing of {name} was judged.")
     assert "othing wrong" not in human.out
     assert "othing needs to be done" not in human.out
     envelope = msgspec.json.decode(told.out)
