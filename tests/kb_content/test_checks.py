@@ -72,7 +72,10 @@ SCENES: dict[str, tuple[tuple[Scene, ...], Scene]] = {
         {"py/onnxruntime.py": "def get_available_providers(): return ['MIGraphXExecutionProvider']"},
     ),
     "install-vllm-rocm": (({}, {"py/vllm.py": "__version__ = '0.11'"}), {"py/vllm.py": "__version__ = '0.11+rocm700'"}),
-    "join-gpu-groups": (({"bin/id": "echo render"}, {"dev/kfd": "", "bin/id": "echo render"}), KFD),
+    "join-gpu-groups": (
+        ({"bin/id": "echo render"}, {"dev/kfd": "", "bin/id": "echo render"}),
+        {"bin/id": "echo user render video", **KFD},
+    ),
     "load-amdgpu": (({}, {"sys/module/amdgpu/refcnt": "1"}), {"sys/module/amdgpu/refcnt": "1", **KFD}),
     "log-in-again": (({},), KFD),
     "protect-torch-from-pip": (
