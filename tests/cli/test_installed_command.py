@@ -197,3 +197,20 @@ def test_knowledge_without_a_machine_has_no_unfilled_placeholder(installed: Run)
         done = installed(*words)
         assert done.code == 0
         assert not re.search(r"[<{](gpu|kernel|env|rocm|torch)\.", done.out)
+
+
+def test_a_capture_is_described_as_json(installed: Run, tmp_path: Path) -> None:
+    done = installed("machine", "capture", str(tmp_path / "c"), "--json")
+    assert done.code == 0
+    assert data(done)["directory"].endswith("c")
+
+
+def test_what_is_not_there_is_an_error(installed: Run, tmp_path: Path) -> None:
+    calls = (
+        ("machine", "show", "nope"), ("store", "ls", "--kind", "foo", "--store", str(tmp_path)),
+        ("port", "verify", str(tmp_path)), ("kernels", "check", "rms_nrm"),
+    )  # fmt: skip
+    for call in calls:
+        done = installed(*call)
+        assert (done.code, done.out) == (2, ""), call
+        assert done.err.startswith("rocmend: ["), call
