@@ -47,7 +47,7 @@ def rocmend(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Done]:
 
 @pytest.fixture(scope="session")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Done]:
-    """Run the installed command as a person does, each command line once a session, in an empty folder.
+    """Run the installed command as a person does, each command line once a session, in an empty folder or in ``cwd``.
 
     A variable that is set to None is taken away.
     """
@@ -57,12 +57,10 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Done]:
     (folder / "cwd").mkdir()
 
     @functools.cache
-    def run(*words: str, **changed: str | None) -> Done:
+    def run(*words: str, cwd: Path = folder / "cwd", **changed: str | None) -> Done:
         command = [str(Path(sys.executable).with_name("rocmend")), *words]
         own = {name: value for name, value in (env | changed).items() if value is not None}
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=False, cwd=folder / "cwd", env=own, timeout=120
-        )
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd, env=own, timeout=120)
         return Done(done.returncode, done.stdout, done.stderr)
 
     return run

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from tests.codeobject.conftest import Build
 from rocmend.core.evidence import Evidence
 from rocmend.core.verdict import Verdict
 from rocmend.store.store import Store
+
+from .port_project import KERNEL
 
 Run = Callable[..., Any]
 
@@ -214,3 +217,93 @@ def test_what_is_not_there_is_an_error(installed: Run, tmp_path: Path) -> None:
         done = installed(*call)
         assert (done.code, done.out) == (2, ""), call
         assert done.err.startswith("rocmend: ["), call
+
+
+TORCH = {"asked": "2.7.1+rocm6.3", "active": "2.8.0+rocm6.4", ".venv": "2.9.1+rocm7.0"}
+
+
+@pytest.fixture
+def environments(tmp_path: Path) -> Path:
+    """Make a folder with three environments, ``.venv`` among them, each with another PyTorch."""
+    for name, torch in TORCH.items():
+        package = tmp_path / name / "lib" / "python3.12" / "site-packages" / "torch"
+        package.mkdir(parents=True)
+        (package / "version.py").write_text(f"__version__ = '{torch}'\nhip = '{torch[-3:]}.0'\n")
+        (tmp_path / name / "pyvenv.cfg").write_text("home = /usr/bin\nversion = 3.12.3\n")
+        python = tmp_path / name / "bin" / "python3"
+        python.parent.mkdir()
+        python.write_text(f"#!/bin/sh\n: > {tmp_path}/{name}/was-run\nexit 1\n")
+        python.chmod(0o755)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("used", "words", "active"),
+    [("asked", ("--python", "asked"), "active"), ("active", (), "active"), (".venv", (), None)],
+)
+def test_a_report_names_one_python_environment(
+    installed: Run, environments: Path, used: str, words: tuple[str, ...], active: str | None
+) -> None:
+    """The one asked for, else the active one, else ``.venv`` of the folder; as text, JSON and HTML."""
+    top = environments
+    variables = {"VIRTUAL_ENV": active and str(top / active), "CONDA_PREFIX": None, "PATH": str(top), "COLUMNS": "300"}
+    text = installed("doctor", *words, cwd=top, **variables).out
+    more = ("--no-store", "--no-redact", "-o", "report.html", "--json")
+    told = installed("check", *words, *more, cwd=top, **variables).out
+    for form, said in (("text", text), ("JSON", told), ("HTML", (top / "report.html").read_text())):
+        folders = {name for name in TORCH if str(top / name) in said}
+        versions = {name for name, torch in TORCH.items() if torch in said}
+        assert folders == versions == {used}, form
+        assert f"{sys.prefix}/" not in said, form
+    assert {mark.parent.name for mark in top.glob("*/was-run")} <= {used} - {".venv"}
+
+
+SCALE = "__global__ void scale(float *x) { x[threadIdx.x] *= 2; }\n"
+BOTH = "defined(USE_ROCM) || defined(__HIP_PLATFORM_AMD__)"
+TREATED = (
+    f"#if {BOTH} || __CUDA_ARCH__ >= 800\n{SCALE}#else\n#error too old\n#endif\n",
+    f"#if {BOTH} || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800)\n{SCALE}#endif\n",
+    f"#if __CUDA_ARCH__ >= 800 || \\\n    {BOTH}\n{SCALE}#endif\n",
+    f"#if !({BOTH}) && __CUDA_ARCH__ < 700\n#error too old\n#endif\n{SCALE}",
+    f"#if __CUDA_ARCH__ >= 900\n{SCALE}#elif {BOTH}\n{SCALE}#endif\n",
+    f"#ifdef __HIP_PLATFORM_AMD__\n{SCALE}#elif __CUDA_ARCH__ >= 800\n{SCALE}#endif\n",
+    f"#ifndef USE_ROCM\n#if __CUDA_ARCH__ >= 800\n{SCALE}#endif\n#endif\n",
+    f"#if {BOTH}\n#define ON_AMD 1\n#endif\n#if defined(ON_AMD) || __CUDA_ARCH__ >= 700\n{SCALE}#endif\n",
+)
+UNTREATED = (
+    f"#if __CUDA_ARCH__ >= 800\n{SCALE}#endif\n",
+    f"#if ({BOTH}) && __CUDA_ARCH__ >= 800\n{SCALE}#endif\n",
+    f"#if (defined(USE_CUDA) || {BOTH}) && __CUDA_ARCH__ >= 700\n{SCALE}#endif\n",
+    f"#if {BOTH}\n#endif\n#if __CUDA_ARCH__ >= 700\n{SCALE}#endif\n",
+    f"#if {BOTH} || __CUDA_ARCH__ >= 600\n#if __CUDA_ARCH__ >= 700\n{SCALE}#endif\n#endif\n",
+    f"// {BOTH}\n#if __CUDA_ARCH__ >= 700 /* || {BOTH} */\n{SCALE}#endif\n",
+    f"#if defined(USE_ROCM_LATER) || __CUDA_ARCH__ >= 700\n{SCALE}#endif\n",
+    f"#if defined(__HIP_PLATFORM_NVIDIA__) || __CUDA_ARCH__ >= 700\n{SCALE}#endif\n",
+)
+
+
+def test_only_guards_that_leave_rocm_out_are_reported(installed: Run, tmp_path: Path) -> None:
+    for name, guards in (("treated", TREATED), ("untreated", UNTREATED)):
+        (tmp_path / name).mkdir()
+        for number, guard in enumerate(guards):
+            (tmp_path / name / f"{number}.cu").write_text(guard)
+    (tmp_path / "treated" / "more.cu").write_text(KERNEL)
+    found = data(installed("port", str(tmp_path), "--json"))["analysis"]["files"]
+    issues = [(file["path"], issue) for file in found for issue in file.get("issues", ()) if issue["rule"] == "CU15"]
+    assert {path for path, _ in issues} == {f"untreated/{number}.cu" for number in range(len(UNTREATED))}
+    assert all("ROCm branch" in issue["remedy"] for _, issue in issues)
+
+    ported = installed("port", str(tmp_path / "treated"), "--apply", "-v")
+    assert ported.code == 0, ported.err
+    assert not re.search("CU15|ROCm branch", flat(ported.out))
+    proof = installed("port", "verify", str(tmp_path / "treated"), "--level", "static", "--json")
+    assert proof.code == 0
+    assert [level["status"] for level in data(proof)["levels"]] == ["passed", "passed"]
+
+
+def test_a_folder_without_sources_is_told_so(installed: Run, tmp_path: Path) -> None:
+    for words in (("port", "verify"), ("port",)):
+        done = installed(*words, str(tmp_path))
+        assert (done.code, done.out) == (2, ""), words
+        assert "no CUDA, C++, Python or build files" in flat(done.err)
+        assert "Name the folder that holds the project's sources." in flat(done.err)
