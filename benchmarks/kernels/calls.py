@@ -31,8 +31,8 @@ from torch.nn import grad as gradients_of
 
 from rocmend import kernels
 from rocmend.kernels import choose
-from rocmend.kernels.ops.conv.function import input_gradient
-from rocmend.kernels.ops.conv.geometry import geometry_of
+from rocmend.kernels.ops.conv.conv.function import input_gradient
+from rocmend.kernels.ops.conv.conv.geometry import geometry_of
 
 CALLS, FEW_CALLS = 200, 50
 PASSES, ROUNDS, WARM_CALLS, COUNTED = 3, 10, 100, 10

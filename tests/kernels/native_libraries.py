@@ -9,7 +9,7 @@ from typing import Any
 
 from rocmend.kernels import native
 from rocmend.kernels.native import cudnn as native_cudnn
-from rocmend.kernels.ops.conv import cudnn
+from rocmend.kernels.ops.conv.conv import cudnn
 
 POINTER = ctypes.c_void_p
 _kept: list[Any] = []  # objects that are freed later call them

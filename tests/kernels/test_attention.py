@@ -15,10 +15,10 @@ from tests.kernels.golden import attention as golden
 
 from rocmend.core.errors import UsageError
 from rocmend.kernels import attention_backward, choose, executor, scaled_dot_product_attention
-from rocmend.kernels.ops.attention import OP, Problem, pairs, split
-from rocmend.kernels.ops.attention.arguments import NVIDIA_PIECE, least_piece
-from rocmend.kernels.ops.attention.reference import attention
-from rocmend.kernels.ops.attention.reference import attention_backward as reference_backward
+from rocmend.kernels.ops.attention.attention import OP, Problem, pairs, split
+from rocmend.kernels.ops.attention.attention.arguments import NVIDIA_PIECE, least_piece
+from rocmend.kernels.ops.attention.attention.reference import attention
+from rocmend.kernels.ops.attention.attention.reference import attention_backward as reference_backward
 from rocmend.kernels.target import by_name
 from rocmend.kernels.tuning import Config, forced
 
@@ -211,7 +211,7 @@ def test_torchs_own_gradients_can_be_asked_for() -> None:
 
 
 def test_vendor_agrees() -> None:
-    from rocmend.kernels.ops.attention.vendor import run
+    from rocmend.kernels.ops.attention.attention.vendor import run
 
     q, k = _normal(2, 4, 9, 16), _normal(2, 2, 9, 16, seed=1)
     torch.testing.assert_close(run(q, k, k, scale=0.3, mask="causal"), attention(q, k, k, scale=0.3, mask="causal"))

@@ -14,7 +14,7 @@ pytest.importorskip("triton")
 from rocmend.core.errors import UsageError
 from rocmend.kernels import attention_decode, choose, executor, quantized_attention
 from rocmend.kernels import target as targets
-from rocmend.kernels.ops.attention_decode import Problem, host
+from rocmend.kernels.ops.attention.attention_decode import Problem, host
 
 pytestmark = [pytest.mark.cpu, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 GOLDEN = tomllib.loads((Path(__file__).parent / "golden" / "attention_decode.toml").read_text(encoding="utf-8"))

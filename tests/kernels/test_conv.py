@@ -15,10 +15,10 @@ from rocmend.core.errors import UsageError
 from rocmend.kernels import caches, conv1d, conv2d, conv_general, conv_transpose2d, convolution, executor, registry
 from rocmend.kernels import target as targets
 from rocmend.kernels.choose import UnfitError, choose, prefer
-from rocmend.kernels.ops.conv import host, reference, shape_class
-from rocmend.kernels.ops.conv.cases import SHAPES
-from rocmend.kernels.ops.conv.function import conv_weight_gradient
-from rocmend.kernels.ops.conv.geometry import collapsed, geometry_of, reciprocal
+from rocmend.kernels.ops.conv.conv import host, reference, shape_class
+from rocmend.kernels.ops.conv.conv.cases import SHAPES
+from rocmend.kernels.ops.conv.conv.function import conv_weight_gradient
+from rocmend.kernels.ops.conv.conv.geometry import collapsed, geometry_of, reciprocal
 from rocmend.kernels.suite import cases_of, run_case
 from rocmend.kernels.suite.compare import compare
 from rocmend.kernels.target import by_name

@@ -10,8 +10,8 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
-from rocmend.kernels.ops.conv import cudnn, function
-from rocmend.kernels.ops.conv import vendor_plans as plans
+from rocmend.kernels.ops.conv.conv import cudnn, function
+from rocmend.kernels.ops.conv.conv import vendor_plans as plans
 
 pytestmark = pytest.mark.cpu
 ONES, ZEROS = [1, 1], [0, 0]

@@ -9,8 +9,8 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
-from rocmend.kernels.ops.conv import function
-from rocmend.kernels.ops.conv import vendor_plans as plans
+from rocmend.kernels.ops.conv.conv import function
+from rocmend.kernels.ops.conv.conv import vendor_plans as plans
 
 pytestmark = pytest.mark.cpu
 

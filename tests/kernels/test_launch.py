@@ -15,7 +15,7 @@ triton = pytest.importorskip("triton")
 from rocmend.kernels import allocate, caches, choose, executor
 from rocmend.kernels import launch as launcher
 from rocmend.kernels.launch import LaunchPlan, bind, launch
-from rocmend.kernels.ops.rms_norm.function import rms_norm
+from rocmend.kernels.ops.rowwise.rms_norm.function import rms_norm
 from rocmend.kernels.target import CPU
 from rocmend.kernels.tuning import Config
 from rocmend.kernels.tuning.lookup import forced, observed

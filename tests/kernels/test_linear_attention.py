@@ -73,7 +73,7 @@ def test_steps_are_the_sequence() -> None:
 
 def test_scan_has_gradients() -> None:
     """Through autograd, beside the reference's own."""
-    from rocmend.kernels.ops.selective_scan.reference import selective_scan as reference
+    from rocmend.kernels.ops.recurrence.selective_scan.reference import selective_scan as reference
 
     dt, a = torch.rand(1, 6, 4) * 0.5, -torch.rand(4, 3)
     inputs = [torch.randn(1, 6, 4), dt, a, torch.randn(1, 6, 3), torch.randn(1, 6, 3), torch.randn(4)]

@@ -12,8 +12,8 @@ pytest.importorskip("triton")
 import rocmend.kernels as rk
 from rocmend.core.errors import UsageError
 from rocmend.kernels import choose
-from rocmend.kernels.ops.copy import host
-from rocmend.kernels.ops.copy.host import collapse
+from rocmend.kernels.ops.memory.copy import host
+from rocmend.kernels.ops.memory.copy.host import collapse
 from rocmend.kernels.tuning import Config
 
 pytestmark = [pytest.mark.cpu, pytest.mark.filterwarnings("ignore::RuntimeWarning")]

@@ -17,7 +17,7 @@ from tests.kernels.test_conv_vendor_plans import CASES, Case
 from rocmend import kernels
 from rocmend.kernels import captured, choose, executor, native
 from rocmend.kernels.native import cudnn as native_cudnn
-from rocmend.kernels.ops.conv import cudnn, function
+from rocmend.kernels.ops.conv.conv import cudnn, function
 
 pytestmark = [pytest.mark.cpu, pytest.mark.skipif(native.module() is None, reason="no C compiler here")]
 CALLS = 4

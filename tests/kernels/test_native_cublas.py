@@ -19,7 +19,7 @@ from rocmend.kernels import captured, executor, native
 from rocmend.kernels.common.formats import as_int32, format_of
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.native import cublas
-from rocmend.kernels.ops.quantized_matmul import Problem, dequantized
+from rocmend.kernels.ops.matmul.quantized_matmul import Problem, dequantized
 from rocmend.kernels.plan_cache import cached
 
 pytestmark = [pytest.mark.cpu, pytest.mark.skipif(native.module() is None, reason="no C compiler here")]

@@ -15,7 +15,7 @@ pytest.importorskip("triton")
 
 from rocmend.kernels import native
 from rocmend.kernels.native import cudnn
-from rocmend.kernels.ops.conv.cudnn import Convolution
+from rocmend.kernels.ops.conv.conv.cudnn import Convolution
 
 pytestmark = [pytest.mark.cpu, pytest.mark.skipif(native.module() is None, reason="no C compiler here")]
 POINTER, NUMBER, MANY = ctypes.c_void_p, ctypes.c_int, ctypes.c_int64

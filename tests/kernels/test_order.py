@@ -14,7 +14,7 @@ pytest.importorskip("triton")
 import rocmend.kernels as rk
 from rocmend.core.errors import UsageError
 from rocmend.kernels import choose
-from rocmend.kernels.ops.scan.reference import _extreme
+from rocmend.kernels.ops.recurrence.scan.reference import _extreme
 from rocmend.kernels.tuning import Config
 from rocmend.kernels.tuning.lookup import forced
 

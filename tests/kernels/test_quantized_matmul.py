@@ -15,9 +15,9 @@ from rocmend.core.errors import UsageError
 from rocmend.kernels import choose, executor
 from rocmend.kernels.backends.hopper import gluon
 from rocmend.kernels.executor import Recorder
-from rocmend.kernels.ops.quantized_matmul import OP, Problem, few, gemv
-from rocmend.kernels.ops.quantized_matmul.function import quantized_matmul
-from rocmend.kernels.ops.quantized_matmul.host import kernel_of
+from rocmend.kernels.ops.matmul.quantized_matmul import OP, Problem, few, gemv
+from rocmend.kernels.ops.matmul.quantized_matmul.function import quantized_matmul
+from rocmend.kernels.ops.matmul.quantized_matmul.host import kernel_of
 from rocmend.kernels.target import by_name
 
 pytestmark = [pytest.mark.cpu, pytest.mark.filterwarnings("ignore::RuntimeWarning")]

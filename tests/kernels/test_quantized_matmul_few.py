@@ -11,10 +11,10 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
 from rocmend.kernels import allocate, caches, choose
-from rocmend.kernels.ops.quantized_matmul import Problem, few_class, host
-from rocmend.kernels.ops.quantized_matmul.few import MOST_STEPS, parts_of, unit_of
-from rocmend.kernels.ops.quantized_matmul.function import quantized_matmul
-from rocmend.kernels.ops.quantized_matmul.reference import quantized_matmul as reference
+from rocmend.kernels.ops.matmul.quantized_matmul import Problem, few_class, host
+from rocmend.kernels.ops.matmul.quantized_matmul.few import MOST_STEPS, parts_of, unit_of
+from rocmend.kernels.ops.matmul.quantized_matmul.function import quantized_matmul
+from rocmend.kernels.ops.matmul.quantized_matmul.reference import quantized_matmul as reference
 from rocmend.kernels.target import by_name
 from rocmend.kernels.tuning import Config, config_for, forced
 

@@ -14,7 +14,7 @@ pytest.importorskip("triton")
 import rocmend.kernels as rk
 from rocmend.core.errors import UsageError
 from rocmend.kernels import choose
-from rocmend.kernels.ops.dropout.reference import philox
+from rocmend.kernels.ops.memory.dropout.reference import philox
 
 pytestmark = [pytest.mark.cpu, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 

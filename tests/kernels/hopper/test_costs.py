@@ -10,7 +10,7 @@ pytest.importorskip("triton")
 from rocmend.kernels import caches, choose
 from rocmend.kernels.backends.hopper import gluon
 from rocmend.kernels.backends.hopper.quantized_matmul import costs, gemm_w4a16_wgmma
-from rocmend.kernels.ops.quantized_matmul import OP, Problem
+from rocmend.kernels.ops.matmul.quantized_matmul import OP, Problem
 from rocmend.kernels.target import by_name
 from rocmend.kernels.tuning import config_for
 

@@ -21,8 +21,8 @@ from rocmend.kernels.backends.hopper import gluon
 from rocmend.kernels.backends.hopper.quantized_matmul import gemm_w4a16_wgmma
 from rocmend.kernels.backends.hopper.quantized_matmul.kernels import terms
 from rocmend.kernels.launch import launch
-from rocmend.kernels.ops.quantized_matmul import OP, Problem, host
-from rocmend.kernels.ops.quantized_matmul.operands import Operands
+from rocmend.kernels.ops.matmul.quantized_matmul import OP, Problem, host
+from rocmend.kernels.ops.matmul.quantized_matmul.operands import Operands
 from rocmend.kernels.target import by_name
 from rocmend.kernels.tuning import Config, config_for
 

@@ -22,7 +22,7 @@ from tests.kernels.wavefront import QUARTER, ROW, bits_of
 from rocmend.kernels import caches, choose, executor
 from rocmend.kernels.backends.hopper import gluon
 from rocmend.kernels.backends.hopper.quantized_attention.kernels import ptx
-from rocmend.kernels.ops.quantized_attention.function import quantized_attention
+from rocmend.kernels.ops.attention.quantized_attention.function import quantized_attention
 from rocmend.kernels.target import by_name
 
 pytestmark = pytest.mark.cpu

@@ -19,7 +19,7 @@ from rocmend.kernels import native
 from rocmend.kernels.captured import LibraryCall, Setting, provides
 
 if TYPE_CHECKING:
-    from rocmend.kernels.ops.conv.cudnn import Convolution
+    from rocmend.kernels.ops.conv.conv.cudnn import Convolution
 
 LOG = logging.getLogger("rocmend.kernels")
 VERSION = 9

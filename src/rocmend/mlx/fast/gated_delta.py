@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from rocmend import kernels
-from rocmend.kernels.ops.gated_delta import reference
+from rocmend.kernels.ops.recurrence.gated_delta import reference
 from rocmend.mlx import dtypes, kernel_use, ops
 from rocmend.mlx.arguments import as_stream, shape_text
 from rocmend.mlx.array import array, record_many

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from rocmend import kernels
-from rocmend.kernels.ops.layer_norm import reference as layer_reference
-from rocmend.kernels.ops.rms_norm import reference as rms_reference
+from rocmend.kernels.ops.rowwise.layer_norm import reference as layer_reference
+from rocmend.kernels.ops.rowwise.rms_norm import reference as rms_reference
 from rocmend.mlx import kernel_use, ops
 from rocmend.mlx.arguments import as_stream, to_array
 from rocmend.mlx.array import array, record, record_many

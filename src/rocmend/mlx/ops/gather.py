@@ -45,7 +45,7 @@ def _gather(node: Node, x: torch.Tensor, *indices: torch.Tensor) -> torch.Tensor
     axis: int = node.attrs
     count = len(indices)
     if x.is_cuda:
-        from rocmend.kernels.ops.take.function import take as kernel
+        from rocmend.kernels.ops.memory.take.function import take as kernel
 
         if count == 1:
             return kernel(x, indices[0], axis)
@@ -226,7 +226,7 @@ def take(a: array, /, indices: int | array, axis: int | None = None, *, stream: 
 def _take_along(node: Node, x: torch.Tensor, indices: torch.Tensor) -> torch.Tensor:
     axis: int = node.attrs
     if x.is_cuda:
-        from rocmend.kernels.ops.take.function import take_along_axis as kernel
+        from rocmend.kernels.ops.memory.take.function import take_along_axis as kernel
 
         return kernel(x, indices, axis)
     shape = list(node.shape)

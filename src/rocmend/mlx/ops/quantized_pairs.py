@@ -8,8 +8,8 @@ import torch
 
 from rocmend import kernels
 from rocmend.kernels.common.formats import GLOBAL_RANGE, Format
-from rocmend.kernels.ops.dequantize import reference as dequantizing
-from rocmend.kernels.ops.quantize import reference as quantizing
+from rocmend.kernels.ops.matmul.dequantize import reference as dequantizing
+from rocmend.kernels.ops.matmul.quantize import reference as quantizing
 from rocmend.mlx import dtypes, kernel_use, ops
 from rocmend.mlx.arguments import as_stream, shape_text, to_array
 from rocmend.mlx.array import array, record

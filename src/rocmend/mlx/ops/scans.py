@@ -85,7 +85,7 @@ def _scan(op: str) -> Callable[[Node, Any], Any]:
         if x.numel() == 0:
             return x.clone()
         if x.is_cuda and not x.is_complex() and not x.requires_grad:
-            from rocmend.kernels.ops.scan import function
+            from rocmend.kernels.ops.recurrence.scan import function
 
             kernel = getattr(function, _KERNELS[op])
             return ordered(kernel(x, axis, reverse=reverse, inclusive=inclusive), turned)

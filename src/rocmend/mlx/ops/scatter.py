@@ -154,7 +154,7 @@ def _scatter(node: Node, x: torch.Tensor, updates: torch.Tensor, *indices: torch
     ndim = updates.dim() - (x.dim() - count)
     flat = x if count == 1 else x.reshape(*x.shape[:axis], -1, *x.shape[axis + count :])
     if x.is_cuda and not x.is_complex() and not (unsigned and mode in ("max", "min")):
-        from rocmend.kernels.ops.scatter.function import scatter as kernel
+        from rocmend.kernels.ops.memory.scatter.function import scatter as kernel
 
         where = indices[0] if count == 1 else _places(indices, sizes)
         return kernel(flat, where, updates, axis, mode=mode).reshape(x.shape)
@@ -254,7 +254,7 @@ def _put_along(node: Node, x: torch.Tensor, indices: torch.Tensor, values: torch
     if x.numel() == 0 or values.numel() == 0:
         return x.clone()
     if x.is_cuda and not x.is_complex() and not (unsigned and mode in ("max", "min")):
-        from rocmend.kernels.ops.scatter.function import put_along_axis as kernel
+        from rocmend.kernels.ops.memory.scatter.function import put_along_axis as kernel
 
         return kernel(x, indices, values, axis, mode=mode)
     return _write(x, _places((indices,), (x.shape[axis],)), values, axis, mode, unsigned, along=True)

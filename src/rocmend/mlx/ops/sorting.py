@@ -59,7 +59,7 @@ def _sort(node: Node, x: torch.Tensor) -> torch.Tensor:
     if x.is_complex():
         return x.gather(axis, _places(x, axis, unsigned))
     if x.is_cuda:
-        from rocmend.kernels.ops.sort.function import sort as kernel
+        from rocmend.kernels.ops.rowwise.sort.function import sort as kernel
 
         return kernel(seen(x, unsigned), axis).view(x.dtype)
     keys = ordered(x, unsigned)
@@ -71,7 +71,7 @@ def _argsort(node: Node, x: torch.Tensor) -> torch.Tensor:
 
     axis, unsigned = node.attrs
     if x.is_cuda and not x.is_complex():
-        from rocmend.kernels.ops.sort.function import argsort as kernel
+        from rocmend.kernels.ops.rowwise.sort.function import argsort as kernel
 
         return kernel(seen(x, unsigned), axis, index_dtype=torch.int32)
     return _places(x, axis, unsigned).to(torch.int32)
@@ -210,7 +210,7 @@ def _topk(node: Node, x: torch.Tensor) -> torch.Tensor:
         return x.gather(axis, _places(x, axis, unsigned)).narrow(axis, x.shape[axis] - k, k)
     keys = ordered(x, unsigned)
     if x.is_cuda:
-        from rocmend.kernels.ops.topk.function import topk as kernel
+        from rocmend.kernels.ops.rowwise.topk.function import topk as kernel
 
         return ordered(kernel(keys, k, axis).values.flip(axis), unsigned)
     if keys.dtype == torch.bool:
@@ -295,7 +295,7 @@ def _arg_reduce(node: Node, x: torch.Tensor) -> torch.Tensor:
         return found.to(torch.int32).reshape(node.shape)
     x = ordered(x, unsigned)
     if x.is_cuda:
-        from rocmend.kernels.ops.arg_reduce import function
+        from rocmend.kernels.ops.rowwise.arg_reduce import function
 
         kernel = function.argmax if largest else function.argmin
         return kernel(x, axis, index_dtype=torch.int32).reshape(node.shape)

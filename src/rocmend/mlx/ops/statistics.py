@@ -123,7 +123,7 @@ def _logsumexp(node: Node, x: torch.Tensor) -> torch.Tensor:
         top = torch.where(top.isfinite(), top, 0.0)
         return ((x - top).exp().sum(axes, keepdim=True).log() + top).reshape(node.shape)
     if x.is_cuda and dtype is not dtypes.float64 and not x.requires_grad:
-        from rocmend.kernels.ops.logsumexp.function import logsumexp as kernel
+        from rocmend.kernels.ops.rowwise.logsumexp.function import logsumexp as kernel
 
         return kernel(x, axes, keepdims=keepdims)
     if dtype.size == 2:
