@@ -307,3 +307,42 @@ def test_a_folder_without_sources_is_told_so(installed: Run, tmp_path: Path) -> 
         assert (done.code, done.out) == (2, ""), words
         assert "no CUDA, C++, Python or build files" in flat(done.err)
         assert "Name the folder that holds the project's sources." in flat(done.err)
+
+
+def test_sizes_of_an_installed_torch_are_those_of_its_files(installed: Run, environments: Path) -> None:
+    """One library with code for two GPUs, and a large file without any, of which the beginning is read."""
+    site = environments / "asked" / "lib" / "python3.12" / "site-packages"
+    files = {
+        "torch/libtorch_hip.so": Build.hip_library(Build.bundle_for("gfx1100", "gfx1151")),
+        "torch/data.bin": bytes(3 << 20),
+        "torch-2.7.1.dist-info/METADATA": Build.metadata("torch", "2.7.1"),
+        "torch-2.7.1.dist-info/RECORD": b"torch/libtorch_hip.so,,\ntorch/data.bin,,\n",
+    }
+    (site / "torch-2.7.1.dist-info").mkdir()
+    for name, content in files.items():
+        (site / name).write_bytes(content)
+    size = sum(len(content) for name, content in files.items() if name.startswith("torch/"))
+    words = ("wheel", "inspect", "torch", "--python", str(environments / "asked"))
+    totals = data(installed(*words, "--json"))["inspection"]["totals"]
+    assert (totals["files"], totals["bytes"], totals["code_objects"]) == (2, size, 2)
+    assert 0 < totals["code_object_bytes"] < totals["read_bytes"] < size
+    text = flat(installed(*words).out)
+    assert re.search(r"2 files, 3\.0\d? MiB; [\d.]+ [KM]iB read", text)
+    assert re.search(r"2 code objects, [\d.]+ (Ki)?B", text)
+
+
+@pytest.mark.parametrize("command", ["check", "tune"])
+def test_kernels_without_torch_say_what_to_install(installed: Run, tmp_path: Path, command: str) -> None:
+    for module in ("torch", "triton"):
+        text = f"raise ModuleNotFoundError(\"No module named '{module}'\", name='{module}')\n"
+        (tmp_path / f"{module}.py").write_text(text)
+    done = installed("kernels", command, "rms_norm", PYTHONPATH=str(tmp_path))
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("rocmend: [kernels] needs torch, which is not installed.\n")
+    assert "`rocmend wheel choose` prints the command" in done.err
+
+
+def test_the_name_alone_says_where_to_begin(installed: Run) -> None:
+    done = installed()
+    assert (done.code, done.err) == (0, "")
+    assert all(f"\n  rocmend {command} " in done.out for command in ("check", "doctor", "wheel choose"))
