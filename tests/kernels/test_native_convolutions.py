@@ -15,7 +15,7 @@ from tests.kernels.native_libraries import Convolutions
 from tests.kernels.test_conv_vendor_plans import CASES, Case
 
 from rocmend import kernels
-from rocmend.kernels import captured, choose, executor, native
+from rocmend.kernels import captured, executor, native, select
 from rocmend.kernels.native import cudnn as native_cudnn
 from rocmend.kernels.ops.conv.conv import cudnn, function
 
@@ -54,7 +54,7 @@ def library(torchs: _Torchs, monkeypatch: pytest.MonkeyPatch) -> Iterator[Convol
     monkeypatch.setattr(native_cudnn, "plan", made.of)
     monkeypatch.setattr(captured, "capturing_device", lambda: None if executor.switch.active is None else 0)
     for _ in driving(monkeypatch):
-        with choose.prefer("vendor"):
+        with select.prefer("vendor"):
             yield made
 
 
