@@ -27,7 +27,7 @@ from torch.nn import functional
 from torch.nn import grad as gradients_of
 
 from rocmend import kernels
-from rocmend.kernels import choose
+from rocmend.kernels import select
 from rocmend.kernels.ops.conv.conv.function import input_gradient
 from rocmend.kernels.ops.conv.conv.geometry import geometry_of
 
@@ -56,7 +56,7 @@ class Timed(NamedTuple):
 
     def asked(self) -> contextlib.AbstractContextManager[None]:
         """Ask for it."""
-        return contextlib.nullcontext() if self.tier is None else choose.prefer(self.tier)
+        return contextlib.nullcontext() if self.tier is None else select.prefer(self.tier)
 
 
 def microseconds(call: Callable[[], Any], calls: int) -> list[float]:

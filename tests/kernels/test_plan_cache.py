@@ -20,13 +20,13 @@ from rocmend.kernels import (
     allocate,
     caches,
     capture,
-    choose,
     cumsum,
     executor,
     gated_delta,
     gather_qmm,
     plan_cache,
     quantize,
+    select,
     topk,
 )
 from rocmend.kernels import launch as launcher
@@ -407,7 +407,7 @@ def test_a_capture_leaves_no_cache_entries_and_forgetting_drops_replays() -> Non
         compute((x,))
     assert runs == ["cpu", "meta"]
     assert set(kept) == {"before", "cpu"}
-    with choose.prefer("triton"):
+    with select.prefer("triton"):
         pass
     assert not kept
     kept.keep("before", 1)
@@ -588,7 +588,7 @@ def test_public_functions_return_the_same_when_replayed(name: str, monkeypatch: 
         return made[-1]
 
     monkeypatch.setattr(capture, "Captured", counted)
-    with choose.prefer("triton"):
+    with select.prefer("triton"):
         first = calls[name]()
         assert not made
         for _ in range(2):

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from rocmend.kernels import allocate, caches, choose, executor
+from rocmend.kernels import allocate, caches, executor, select
 from rocmend.kernels.common import semaphores
 from rocmend.kernels.executor import Launch, Recorder
 from rocmend.kernels.launch import BoundKernel, bind
@@ -233,7 +233,7 @@ def capture(function: Callable[[Arguments], Any], arguments: Arguments) -> Captu
     if not tensors:
         raise NotCapturableError("it has no tensor")
     device = tensors[0].device
-    if executor.switch.active is not None or choose.observing():
+    if executor.switch.active is not None or select.observing():
         raise NotCapturableError("launches go elsewhere, or choices are observed", lasting=False)
     target = executor.target_for(device)
     if unavailable := executor.triton_unavailable(target):
