@@ -7,9 +7,9 @@ from typing import Any
 import torch
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.choose import implementation
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.memory.dropout import OP, Problem
+from rocmend.kernels.select import implementation
 
 
 def _run(x: torch.Tensor, p: float, state: torch.Tensor, generator: str) -> torch.Tensor:

@@ -7,11 +7,11 @@ import math
 import torch
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.choose import implementation
 from rocmend.kernels.common import axes
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.memory.scatter import MODES, OP, Problem
 from rocmend.kernels.ops.memory.take.function import index_tensor
+from rocmend.kernels.select import implementation
 
 
 def _run(

@@ -7,11 +7,11 @@ from collections.abc import Callable
 import torch
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.choose import implementation
 from rocmend.kernels.common.floats import BYTES
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.moe.weighted_sum import OP, Problem
 from rocmend.kernels.plan_cache import cached_plan, plan_of
+from rocmend.kernels.select import implementation
 
 
 def weighted_sum(x: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:

@@ -8,11 +8,11 @@ from typing import Any
 import torch
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.choose import implementation
 from rocmend.kernels.common.rows import check_floating
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.rowwise.gated_linear_unit import KINDS, OP, Problem
 from rocmend.kernels.plan_cache import cached, cached_plan, plan_of
+from rocmend.kernels.select import implementation
 
 
 def _forward(op: str, gate: torch.Tensor, up: torch.Tensor, kind: str) -> torch.Tensor:
