@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.choose import implementation
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.op import resolve
 from rocmend.kernels.ops.memory.copy import HERE, INTO, OP, Problem
 from rocmend.kernels.plan_cache import cached_plan, plan_of
+from rocmend.kernels.select import implementation
 
 
 def _problem(x: Tensor, to: torch.dtype) -> Problem:

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.choose import implementation
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.memory.dropout import OP, Problem
+from rocmend.kernels.select import implementation
 
 
 def _run(x: Tensor, p: float, state: Tensor, generator: str) -> Tensor:

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.choose import implementation
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.memory.random_bits import OP, Problem
+from rocmend.kernels.select import implementation
 
 _BITS = {1: torch.uint8, 2: torch.uint16, 4: torch.uint32}
 _FLOATS = (torch.float32, torch.float16, torch.bfloat16)

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.choose import implementation
 from rocmend.kernels.common import axes
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.memory.scatter import MODES, OP, Problem
 from rocmend.kernels.ops.memory.take.function import index_tensor
+from rocmend.kernels.select import implementation
 
 
 def _run(op: str, x: Tensor, indices: Tensor, updates: Tensor, axis: int, mode: str, *, along: bool) -> Tensor:

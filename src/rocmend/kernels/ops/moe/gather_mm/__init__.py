@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rocmend.kernels.common.floats import bytes_of, unfit
+from rocmend.kernels.common.floats import bytes_of, rejects_dtype
 from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
 from rocmend.kernels.registry import register
 
@@ -48,7 +48,7 @@ OP = register(
                 "grouped",
                 "triton",
                 f"{HERE}.kernel:run",
-                unfit,
+                rejects_dtype,
                 note="reads only the matrices of the selected experts, without a gathered copy",
             ),
             Implementation("torch", "reference", f"{HERE}.reference:run"),

@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.choose import implementation
 from rocmend.kernels.common.routing import pairs_of
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.moe.gather_mm import OP, Problem
 from rocmend.kernels.ops.moe.gather_mm.arguments import Arguments
 from rocmend.kernels.plan_cache import cached
+from rocmend.kernels.select import implementation
 
 
 def gather_mm(

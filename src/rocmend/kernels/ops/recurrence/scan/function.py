@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.choose import implementation
 from rocmend.kernels.common import axes
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.recurrence.scan import OP, Problem
 from rocmend.kernels.ops.recurrence.scan.reference import result_type
 from rocmend.kernels.plan_cache import cached
+from rocmend.kernels.select import implementation
 
 
 def _run(name: str, op: str, x: Tensor, axis: int | None, *, reverse: bool, inclusive: bool) -> Tensor:

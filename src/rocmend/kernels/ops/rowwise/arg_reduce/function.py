@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.choose import implementation
 from rocmend.kernels.common import axes
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.rowwise.arg_reduce import OP, Problem
 from rocmend.kernels.plan_cache import Planner, cached_plan
+from rocmend.kernels.select import implementation
 
 
 @cached_plan

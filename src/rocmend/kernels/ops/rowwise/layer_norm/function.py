@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.choose import implementation
 from rocmend.kernels.common.rows import check_floating
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.rowwise.layer_norm import OP, Problem
 from rocmend.kernels.ops.rowwise.rms_norm.function import check
 from rocmend.kernels.plan_cache import cached, cached_plan, plan_of
+from rocmend.kernels.select import implementation
 
 
 def _problem(x: Tensor, weight: Tensor | None, bias: Tensor | None, *, backward: bool = False) -> Problem:

@@ -10,12 +10,12 @@ from torch import Tensor
 
 from rocmend.core.errors import UsageError
 from rocmend.kernels import allocate
-from rocmend.kernels.choose import implementation
 from rocmend.kernels.common.axis_rows import normal_axes, reduced_shape, to_rows
 from rocmend.kernels.common.rows import as_rows, check_floating
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.rowwise.logsumexp import OP, Problem
 from rocmend.kernels.plan_cache import cached
+from rocmend.kernels.select import implementation
 
 
 class _LogSumExp(torch.autograd.Function):

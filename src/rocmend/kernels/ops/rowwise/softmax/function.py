@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.choose import implementation
 from rocmend.kernels.common.axis_rows import from_rows, normal_axes, to_rows
 from rocmend.kernels.common.rows import check_floating, shares_memory
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.rowwise.softmax import OP, Problem
 from rocmend.kernels.plan_cache import Planner, cached, cached_plan
+from rocmend.kernels.select import implementation
 
 
 class _Softmax(torch.autograd.Function):

@@ -6,11 +6,11 @@ import torch
 from torch import Tensor
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.choose import implementation
 from rocmend.kernels.common import axes
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.rowwise.sort import OP, Problem
 from rocmend.kernels.plan_cache import cached
+from rocmend.kernels.select import implementation
 
 
 def _run(op: str, x: Tensor, axis: int | None, *, values: bool, index_dtype: torch.dtype = torch.int64) -> Tensor:
