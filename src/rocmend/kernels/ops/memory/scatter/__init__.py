@@ -44,7 +44,7 @@ OP = register(
         problem=Problem,
         implementations=(
             Implementation(
-                "runs", "triton", f"{HERE}.host:run", _rejects,
+                "runs", "triton", f"{HERE}.kernel:run", _rejects,
                 note="torch adds floats with atomics, in a different order on every run",
             ),
             Implementation("torch", "reference", f"{HERE}.reference:run"),

@@ -47,7 +47,7 @@ OP = register(
             Implementation(
                 "grouped",
                 "triton",
-                f"{HERE}.host:run",
+                f"{HERE}.kernel:run",
                 rejects_dtype,
                 note="reads only the matrices of the selected experts, without a gathered copy",
             ),

@@ -40,7 +40,7 @@ OP = register(
         reference=f"{HERE}.reference:router",
         problem=Problem,
         implementations=(
-            Implementation("rows", "triton", f"{HERE}.host:run", _rejects, note="one program per row"),
+            Implementation("rows", "triton", f"{HERE}.kernel:run", _rejects, note="one program per row"),
             Implementation("torch", "reference", f"{HERE}.reference:run"),
         ),
         dtypes=("float32", "float16", "bfloat16"),

@@ -37,7 +37,7 @@ OP = register(
         reference=f"{HERE}.reference:weighted_sum",
         problem=Problem,
         implementations=(
-            Implementation("rows", "triton", f"{HERE}.host:run", _rejects, note="reads x once"),
+            Implementation("rows", "triton", f"{HERE}.kernel:run", _rejects, note="reads x once"),
             Implementation("torch", "reference", f"{HERE}.reference:run"),
         ),
         dtypes=("float32", "float16", "bfloat16"),

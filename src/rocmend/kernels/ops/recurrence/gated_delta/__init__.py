@@ -48,7 +48,7 @@ OP = register(
         reference=f"{HERE}.reference:gated_delta",
         problem=Problem,
         implementations=(
-            Implementation("state", "triton", f"{HERE}.host:run", _rejects_state, note="state in registers, in fp32"),
+            Implementation("state", "triton", f"{HERE}.kernel:run", _rejects_state, note="state in registers, in fp32"),
             Implementation("torch", "reference", f"{HERE}.reference:gated_delta"),
         ),
         dtypes=("float32", "float16", "bfloat16"),

@@ -12,7 +12,7 @@ from rocmend.kernels.target import Target
 HERE = "rocmend.kernels.ops.recurrence.selective_scan"
 MOST_STATE = 256
 # Backward by implementation.
-BACKWARD = {"chunks": f"{HERE}.host:run_gradients", "torch": f"{HERE}.reference:gradients"}
+BACKWARD = {"chunks": f"{HERE}.kernel:run_gradients", "torch": f"{HERE}.reference:gradients"}
 
 
 class Problem(NamedTuple):
@@ -50,7 +50,7 @@ OP = register(
         problem=Problem,
         implementations=(
             Implementation(
-                "chunks", "triton", f"{HERE}.host:run", _rejects_chunks, note="state in registers, chunks in parallel"
+                "chunks", "triton", f"{HERE}.kernel:run", _rejects_chunks, note="state in registers, chunks in parallel"
             ),
             Implementation("torch", "reference", f"{HERE}.reference:selective_scan"),
         ),

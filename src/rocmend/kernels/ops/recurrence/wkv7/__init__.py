@@ -42,7 +42,7 @@ OP = register(
         reference=f"{HERE}.reference:wkv7",
         problem=Problem,
         implementations=(
-            Implementation("state", "triton", f"{HERE}.host:run", _rejects_state, note="state in registers, in fp32"),
+            Implementation("state", "triton", f"{HERE}.kernel:run", _rejects_state, note="state in registers, in fp32"),
             Implementation("torch", "reference", f"{HERE}.reference:wkv7"),
         ),
         dtypes=("float32", "float16", "bfloat16"),

@@ -51,7 +51,7 @@ OP = register(
                 _rejects_torch,
                 note="65536x1024 floats on an H200 take 89 µs, 110 µs in the kernels",
             ),
-            Implementation("pieces", "triton", f"{HERE}.host:run"),
+            Implementation("pieces", "triton", f"{HERE}.kernel:run"),
             Implementation("torch", "reference", f"{HERE}.reference:run"),
         ),
         dtypes=tuple(BYTES),

@@ -39,8 +39,8 @@ OP = register(
         reference=f"{HERE}.reference:swiglu",
         problem=Problem,
         implementations=(
-            Implementation("tile", "triton", f"{HERE}.host:run", rejects_forward, note="one pass; torch takes two"),
-            Implementation("tile_backward", "triton", f"{HERE}.host:run_backward", rejects_backward),
+            Implementation("tile", "triton", f"{HERE}.kernel:run", rejects_forward, note="one pass; torch takes two"),
+            Implementation("tile_backward", "triton", f"{HERE}.kernel:run_backward", rejects_backward),
             *references(f"{HERE}.reference:run", f"{HERE}.reference:run_backward"),
         ),
         dtypes=("float32", "float16", "bfloat16"),

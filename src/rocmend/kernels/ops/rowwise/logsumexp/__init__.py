@@ -38,8 +38,8 @@ OP = register(
         reference=f"{HERE}.reference:logsumexp",
         problem=Problem,
         implementations=(
-            Implementation("walk", "triton", f"{HERE}.host:run", rejects_forward, note="reads its input once"),
-            Implementation("walk_backward", "triton", f"{HERE}.host:run_backward", rejects_backward),
+            Implementation("walk", "triton", f"{HERE}.kernel:run", rejects_forward, note="reads its input once"),
+            Implementation("walk_backward", "triton", f"{HERE}.kernel:run_backward", rejects_backward),
             *references(f"{HERE}.reference:rows", f"{HERE}.reference:rows_backward"),
         ),
         dtypes=("float32", "float16", "bfloat16"),

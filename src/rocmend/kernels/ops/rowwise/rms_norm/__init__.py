@@ -49,22 +49,19 @@ OP = register(
     Op(
         name="rms_norm",
         summary="RMSNorm over the last axis, and its gradients.",
-        functions={
-            "rms_norm": f"{HERE}.function:rms_norm",
-            "rms_norm_backward": f"{HERE}.function:rms_norm_backward",
-        },
+        functions={"rms_norm": f"{HERE}.function:rms_norm", "rms_norm_backward": f"{HERE}.function:rms_norm_backward"},
         reference=f"{HERE}.reference:rms_norm",
         problem=Problem,
         implementations=(
             Implementation(
                 "row",
                 "triton",
-                f"{HERE}.host:run",
+                f"{HERE}.kernel:run",
                 rejects_forward,
                 note="rounds before the weight is applied, as MLX does; torch does not",
             ),
-            Implementation("row_backward", "triton", f"{HERE}.host:run_backward", rejects_held_backward),
-            Implementation("torch.nn.functional.rms_norm", "vendor", f"{HERE}.vendor:run", _rejects_torch),
+            Implementation("row_backward", "triton", f"{HERE}.kernel:run_backward", rejects_held_backward),
+            Implementation("torch.nn.functional.rms_norm", "vendor", f"{HERE}.reference:run_torch", _rejects_torch),
             *references(f"{HERE}.reference:rms_norm", f"{HERE}.reference:rms_norm_backward"),
         ),
         dtypes=("float32", "float16", "bfloat16"),

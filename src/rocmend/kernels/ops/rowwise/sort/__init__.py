@@ -71,7 +71,7 @@ OP = register(
                 _rejects_torch,
                 note="64x151936 floats on an H200 take 0.7 ms, 1.5 ms in the kernels",
             ),
-            Implementation("kernels", "triton", f"{HERE}.host:run", _rejects_kernels),
+            Implementation("kernels", "triton", f"{HERE}.kernel:run", _rejects_kernels),
             Implementation("torch", "reference", f"{HERE}.reference:run"),
         ),
         dtypes=tuple(BYTES),

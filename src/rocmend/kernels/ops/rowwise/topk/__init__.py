@@ -39,7 +39,7 @@ OP = register(
         problem=Problem,
         implementations=(
             Implementation(
-                "pieces", "triton", f"{HERE}.host:run", _rejects_kernels,
+                "pieces", "triton", f"{HERE}.kernel:run", _rejects_kernels,
                 note="torch.topk does not define the order of equal elements: the same input may select other experts",
             ),
             Implementation("torch", "reference", f"{HERE}.reference:run"),
