@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,9 @@ from tests.codeobject.conftest import Build
 from rocmend.core.evidence import Evidence
 from rocmend.core.verdict import Verdict
 from rocmend.store.store import Store
+
+from .conftest import plain_installation
+from .port_project import KERNEL
 
 Run = Callable[..., Any]
 
@@ -243,3 +248,139 @@ def test_pictures_that_say_nothing_are_left_out(installed: Run) -> None:
     ill = installed("check", "--machine", "strix-halo", "--no-store", "-o", "b.html", "--format", "html").out
     assert "Save area for interrupted kernels" in ill
     assert "Clocks when this was read" in ill
+
+
+TORCH = {"asked": "2.7.1+rocm6.3", "active": "2.8.0+rocm6.4", ".venv": "2.9.1+rocm7.0"}
+
+
+@pytest.fixture
+def environments(tmp_path: Path) -> Path:
+    """Make a folder with three environments, ``.venv`` among them, each with another PyTorch."""
+    for name, torch in TORCH.items():
+        package = tmp_path / name / "lib" / "python3.12" / "site-packages" / "torch"
+        package.mkdir(parents=True)
+        (package / "version.py").write_text(f"__version__ = '{torch}'\nhip = '{torch[-3:]}.0'\n")
+        (tmp_path / name / "pyvenv.cfg").write_text("home = /usr/bin\nversion = 3.12.3\n")
+        python = tmp_path / name / "bin" / "python3"
+        python.parent.mkdir()
+        python.write_text(f"#!/bin/sh\n: > {tmp_path}/{name}/was-run\nexit 1\n")
+        python.chmod(0o755)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("used", "words", "active"),
+    [("asked", ("--python", "asked"), "active"), ("active", (), "active"), (".venv", (), None)],
+)
+def test_a_report_names_one_python_environment(
+    installed: Run, environments: Path, used: str, words: tuple[str, ...], active: str | None
+) -> None:
+    """The one asked for, else the active one, else ``.venv`` of the folder; as text, JSON and HTML."""
+    top = environments
+    variables = {"VIRTUAL_ENV": active and str(top / active), "CONDA_PREFIX": None, "PATH": str(top), "COLUMNS": "300"}
+    text = installed("doctor", *words, cwd=top, **variables).out
+    more = ("--no-store", "--no-redact", "-o", "report.html", "--json")
+    told = installed("check", *words, *more, cwd=top, **variables).out
+    for form, said in (("text", text), ("JSON", told), ("HTML", (top / "report.html").read_text())):
+        folders = {name for name in TORCH if str(top / name) in said}
+        versions = {name for name, torch in TORCH.items() if torch in said}
+        assert folders == versions == {used}, form
+        assert f"{sys.prefix}/" not in said, form
+    assert {mark.parent.name for mark in top.glob("*/was-run")} <= {used} - {".venv"}
+
+
+SCALE = "__global__ void scale(float *x) { x[threadIdx.x] *= 2; }\n"
+BOTH = "defined(USE_ROCM) || defined(__HIP_PLATFORM_AMD__)"
+TREATED = (
+    f"#if {BOTH} || __CUDA_ARCH__ >= 800\n{SCALE}#else\n#error too old\n#endif\n",
+    f"#if {BOTH} || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800)\n{SCALE}#endif\n",
+    f"#if __CUDA_ARCH__ >= 800 || \\\n    {BOTH}\n{SCALE}#endif\n",
+    f"#if !({BOTH}) && __CUDA_ARCH__ < 700\n#error too old\n#endif\n{SCALE}",
+    f"#if __CUDA_ARCH__ >= 900\n{SCALE}#elif {BOTH}\n{SCALE}#endif\n",
+    f"#ifdef __HIP_PLATFORM_AMD__\n{SCALE}#elif __CUDA_ARCH__ >= 800\n{SCALE}#endif\n",
+    f"#ifndef USE_ROCM\n#if __CUDA_ARCH__ >= 800\n{SCALE}#endif\n#endif\n",
+    f"#if {BOTH}\n#define ON_AMD 1\n#endif\n#if defined(ON_AMD) || __CUDA_ARCH__ >= 700\n{SCALE}#endif\n",
+)
+UNTREATED = (
+    f"#if __CUDA_ARCH__ >= 800\n{SCALE}#endif\n",
+    f"#if ({BOTH}) && __CUDA_ARCH__ >= 800\n{SCALE}#endif\n",
+    f"#if (defined(USE_CUDA) || {BOTH}) && __CUDA_ARCH__ >= 700\n{SCALE}#endif\n",
+    f"#if {BOTH}\n#endif\n#if __CUDA_ARCH__ >= 700\n{SCALE}#endif\n",
+    f"#if {BOTH} || __CUDA_ARCH__ >= 600\n#if __CUDA_ARCH__ >= 700\n{SCALE}#endif\n#endif\n",
+    f"// {BOTH}\n#if __CUDA_ARCH__ >= 700 /* || {BOTH} */\n{SCALE}#endif\n",
+    f"#if defined(USE_ROCM_LATER) || __CUDA_ARCH__ >= 700\n{SCALE}#endif\n",
+    f"#if defined(__HIP_PLATFORM_NVIDIA__) || __CUDA_ARCH__ >= 700\n{SCALE}#endif\n",
+)
+
+
+def test_only_guards_that_leave_rocm_out_are_reported(installed: Run, tmp_path: Path) -> None:
+    for name, guards in (("treated", TREATED), ("untreated", UNTREATED)):
+        (tmp_path / name).mkdir()
+        for number, guard in enumerate(guards):
+            (tmp_path / name / f"{number}.cu").write_text(guard)
+    (tmp_path / "treated" / "more.cu").write_text(KERNEL)
+    found = data(installed("port", str(tmp_path), "--json"))["analysis"]["files"]
+    issues = [(file["path"], issue) for file in found for issue in file.get("issues", ()) if issue["rule"] == "CU15"]
+    assert {path for path, _ in issues} == {f"untreated/{number}.cu" for number in range(len(UNTREATED))}
+    assert all("ROCm branch" in issue["remedy"] for _, issue in issues)
+
+    ported = installed("port", str(tmp_path / "treated"), "--apply", "-v")
+    assert ported.code == 0, ported.err
+    assert not re.search("CU15|ROCm branch", flat(ported.out))
+    proof = installed("port", "verify", str(tmp_path / "treated"), "--level", "static", "--json")
+    assert proof.code == 0
+    assert [level["status"] for level in data(proof)["levels"]] == ["passed", "passed"]
+
+
+def test_a_folder_without_sources_is_told_so(installed: Run, tmp_path: Path) -> None:
+    for words in (("port", "verify"), ("port",)):
+        done = installed(*words, str(tmp_path))
+        assert (done.code, done.out) == (2, ""), words
+        assert "no CUDA, C++, Python or build files" in flat(done.err)
+        assert "Name the folder that holds the project's sources." in flat(done.err)
+
+
+def test_sizes_of_an_installed_torch_are_those_of_its_files(installed: Run, environments: Path) -> None:
+    """One library with code for two GPUs, and a large file without any, of which the beginning is read."""
+    site = environments / "asked" / "lib" / "python3.12" / "site-packages"
+    files = {
+        "torch/libtorch_hip.so": Build.hip_library(Build.bundle_for("gfx1100", "gfx1151")),
+        "torch/data.bin": bytes(3 << 20),
+        "torch-2.7.1.dist-info/METADATA": Build.metadata("torch", "2.7.1"),
+        "torch-2.7.1.dist-info/RECORD": b"torch/libtorch_hip.so,,\ntorch/data.bin,,\n",
+    }
+    (site / "torch-2.7.1.dist-info").mkdir()
+    for name, content in files.items():
+        (site / name).write_bytes(content)
+    size = sum(len(content) for name, content in files.items() if name.startswith("torch/"))
+    words = ("wheel", "inspect", "torch", "--python", str(environments / "asked"))
+    totals = data(installed(*words, "--json"))["inspection"]["totals"]
+    assert (totals["files"], totals["bytes"], totals["code_objects"]) == (2, size, 2)
+    assert 0 < totals["code_object_bytes"] < totals["read_bytes"] < size
+    text = flat(installed(*words).out)
+    assert re.search(r"2 files, 3\.0\d? MiB; [\d.]+ [KM]iB read", text)
+    assert re.search(r"2 code objects, [\d.]+ (Ki)?B", text)
+
+
+def test_kernels_without_torch_say_what_to_install(installed: Run, tmp_path: Path) -> None:
+    """Both where there is none, and where what is there cannot import a part of itself."""
+    python = plain_installation(tmp_path / "plain")
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text(
+        "raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')"
+    )
+    for command in ("check", "tune"):
+        done = installed("kernels", command, "rms_norm", PYTHONPATH=str(tmp_path))
+        none = subprocess.run(
+            [python, "-m", "rocmend", "kernels", command, "rms_norm"], capture_output=True, text=True, check=False
+        )
+        assert (done.code, done.out) == (none.returncode, none.stdout) == (2, "")
+        for err in (done.err, none.stderr):
+            assert err.startswith(f"rocmend: [kernels {command}] needs torch, which is not installed.\n")
+            assert "`rocmend wheel choose` prints the command" in err
+
+
+def test_the_name_alone_says_where_to_begin(installed: Run) -> None:
+    done = installed()
+    assert (done.code, done.err) == (0, "")
+    assert all(f"\n  rocmend {command} " in done.out for command in ("check", "doctor", "wheel choose"))

@@ -18,8 +18,8 @@ HOPPER = Path(backends.__file__).parent / "hopper"
 OPS = sorted(path.parent.name for path in HOPPER.glob("*/tuning.toml"))
 CHOOSE = """
 import sys
-from rocmend.kernels.ops.quantized_matmul import Problem
-from rocmend.kernels.ops.quantized_matmul.host import kernel_of
+from rocmend.kernels.ops.matmul.quantized_matmul import Problem
+from rocmend.kernels.ops.matmul.quantized_matmul.host import kernel_of
 from rocmend.kernels.target import by_name
 problem = Problem("bfloat16", "affine", 4, 64, True, 1, 8, 14336, 4096)
 kernels = [kernel_of(problem, by_name(name)) for name in ("gfx1151", "gfx942", "cpu")]

@@ -124,9 +124,9 @@ def test_a_log_that_was_cut_off_is_gone_on_from(tmp_path: Path) -> None:
 
 def test_code_is_what_is_carried_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources, "ROOT", tmp_path)
-    for folder in ("ops/one", "ops/two", "common"):
+    for folder in ("ops/a/one", "ops/b/two", "common"):
         (tmp_path / folder).mkdir(parents=True)
-    own, other, shared = tmp_path / "ops/one/host.py", tmp_path / "ops/two/host.py", tmp_path / "common/part.py"
+    own, other, shared = tmp_path / "ops/a/one/host.py", tmp_path / "ops/b/two/host.py", tmp_path / "common/part.py"
     plain = (
         '"""Says what it is."""\nfrom rocmend.kernels.common import part\n\n\ndef f():\n    """Tell."""\n    return 1\n'
     )
@@ -137,7 +137,7 @@ def test_code_is_what_is_carried_out(tmp_path: Path, monkeypatch: pytest.MonkeyP
         return sources.digest("one")
 
     own.write_text(plain)
-    shared.write_text("from rocmend.kernels.ops.two.host import g\n")
+    shared.write_text("from rocmend.kernels.ops.b.two.host import g\n")
     other.write_text("g = 1\n")
     first = told()
     own.write_text(plain.replace("Tell", "Say").replace("    return", "    # why\n\n    return"))

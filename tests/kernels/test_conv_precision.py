@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
-from rocmend.kernels.ops.conv.vendor import in_full_precision
+from rocmend.kernels.ops.conv.conv.vendor import in_full_precision
 
 pytestmark = pytest.mark.cpu
 

@@ -11,7 +11,7 @@ pytest.importorskip("triton")
 
 from rocmend.kernels import dequantize, quantize
 from rocmend.kernels.common.formats import format_of
-from rocmend.kernels.ops.quantized_matmul import Problem, dequantized
+from rocmend.kernels.ops.matmul.quantized_matmul import Problem, dequantized
 
 pytestmark = pytest.mark.cpu
 

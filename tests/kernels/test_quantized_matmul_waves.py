@@ -11,7 +11,7 @@ from rocmend.core import gfx
 from rocmend.kernels import registry
 from rocmend.kernels import target as targets
 from rocmend.kernels.compiled.record import record
-from rocmend.kernels.ops.quantized_matmul.cases import cases
+from rocmend.kernels.ops.matmul.quantized_matmul.cases import cases
 
 pytestmark = pytest.mark.cpu
 

@@ -10,8 +10,8 @@ pytest.importorskip("triton")
 
 from rocmend import kernels
 from rocmend.kernels import without
-from rocmend.kernels.ops.quantized_matmul import Problem, few
-from rocmend.kernels.ops.quantized_matmul.host import kernel_of
+from rocmend.kernels.ops.matmul.quantized_matmul import Problem, few
+from rocmend.kernels.ops.matmul.quantized_matmul.host import kernel_of
 from rocmend.kernels.target import by_name
 from rocmend.kernels.without import nvidia_only, switched_off
 

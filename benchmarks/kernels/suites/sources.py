@@ -20,13 +20,13 @@ def digest(op: str) -> str:
     Comments, docstrings and blank lines do not count. The machinery that all ops share (``launch``, ``choose`` …) is
     not part of it.
     """
-    found, waiting = set[Path](), [ROOT / "ops" / op]
+    found, waiting = set[Path](), [*(ROOT / "ops").glob(f"*/{op}")]
     while waiting:
         path = waiting.pop()
         if path in found:
             continue
         found.add(path)
-        if path.parent == ROOT / "ops":  # its kernels in back ends, and what they share
+        if path.parent.parent == ROOT / "ops":  # its kernels in back ends, and what they share
             folders = list((ROOT / "backends").glob(f"*/{path.name}"))
             waiting += [*folders, *(file for folder in folders for file in folder.parent.glob("*.py"))]
         waiting += [other for file in _files(path) for other in _reached(file)]
@@ -54,7 +54,7 @@ def _reached(file: Path) -> tuple[Path, ...]:
         elif isinstance(node, ast.Import):
             names += [one.name for one in node.names]
     parts = [name.split(".") for name in names if name.startswith((f"{HERE}.ops.", f"{HERE}.common."))]
-    tried = [ROOT / place / (name if place == "ops" else f"{name}.py") for _, _, place, name, *_ in parts]
+    tried = [ROOT.joinpath(*part[2:5]) if part[2] == "ops" else ROOT / part[2] / f"{part[3]}.py" for part in parts]
     return tuple(path for path in tried if path.exists())
 
 

@@ -11,9 +11,9 @@ from benchmarks.kernels.bench import Bench, Peer
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
-from rocmend.kernels.ops.attention import OP, Problem
-from rocmend.kernels.ops.attention.cases import BACKWARD
-from rocmend.kernels.ops.attention.reference import attention, attention_backward
+from rocmend.kernels.ops.attention.attention import OP, Problem
+from rocmend.kernels.ops.attention.attention.cases import BACKWARD
+from rocmend.kernels.ops.attention.attention.reference import attention, attention_backward
 from rocmend.kernels.suite import Call, Maker
 from rocmend.kernels.suite.compare import compare
 
@@ -65,7 +65,7 @@ def _make(m: Maker, shape: Shape, *, backward: bool) -> Call:
     options = {"scale": dim**-0.5, "mask": "causal"}
     if not backward:
         return Call((q, k, v), {**options, "return_lse": True})  # torch's function cannot: the kernel is taken
-    from rocmend.kernels.ops.attention.host import run
+    from rocmend.kernels.ops.attention.attention.host import run
 
     out, lse = run(q, k, v, **options, return_lse=True)
     return Call((m.normal(1, heads, length, dim, dtype="bfloat16"), q, k, v), {**options, "out": out, "lse": lse})

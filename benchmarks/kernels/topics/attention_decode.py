@@ -10,7 +10,7 @@ import torch
 from benchmarks.kernels.bench import Bench, Peer
 from torch.nn.functional import scaled_dot_product_attention
 
-from rocmend.kernels.ops import attention_decode, quantized_attention
+from rocmend.kernels.ops.attention import attention_decode, quantized_attention
 from rocmend.kernels.suite import Call, Maker
 
 

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import torch
 from benchmarks.kernels.bench import Bench, Peer
 
-from rocmend.kernels.ops import conv
-from rocmend.kernels.ops.conv.function import _five, input_gradient
-from rocmend.kernels.ops.conv.geometry import geometry_of
+from rocmend.kernels.ops.conv import conv
+from rocmend.kernels.ops.conv.conv.function import input_gradient
+from rocmend.kernels.ops.conv.conv.geometry import geometry_of
 from rocmend.kernels.suite import Call, Maker
 from rocmend.kernels.suite.compare import compare
 
@@ -67,7 +67,7 @@ def _scale(layer: Layer) -> float:
 
 
 def _ours(layer: Layer, direction: str, images: int) -> Callable[..., torch.Tensor]:
-    from rocmend.kernels.ops.conv.function import conv_general, conv_weight_gradient
+    from rocmend.kernels.ops.conv.conv.function import conv_general, conv_weight_gradient
 
     padding = layer.taps // 2
     geometry = geometry_of(
@@ -86,7 +86,7 @@ def _ours(layer: Layer, direction: str, images: int) -> Callable[..., torch.Tens
         return conv_general(x, weight, stride=layer.stride, padding=padding)
 
     def to_input(gradient: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-        return input_gradient(_five(gradient), _five(weight), geometry)
+        return input_gradient(gradient, weight, geometry)
 
     def to_weight(gradient: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         return conv_weight_gradient(x, gradient, (layer.taps, layer.taps), stride=layer.stride, padding=padding)

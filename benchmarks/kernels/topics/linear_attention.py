@@ -10,7 +10,8 @@ import torch
 from benchmarks.kernels.bench import Bench
 from torch.nn.functional import normalize, softplus
 
-from rocmend.kernels.ops import depthwise_conv1d, gated_delta, selective_scan, ssd, wkv7
+from rocmend.kernels.ops.conv import depthwise_conv1d
+from rocmend.kernels.ops.recurrence import gated_delta, selective_scan, ssd, wkv7
 from rocmend.kernels.suite import Call, Maker
 
 SIZES = ((1, 2048), (1, 1), (8, 1))

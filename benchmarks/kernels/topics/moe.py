@@ -14,8 +14,8 @@ from benchmarks.kernels import reading
 from benchmarks.kernels.bench import Bench, Peer
 
 from rocmend.kernels.common.formats import format_of
-from rocmend.kernels.ops.gather_qmm import OP, Problem
-from rocmend.kernels.ops.gather_qmm.cases import matrices
+from rocmend.kernels.ops.moe.gather_qmm import OP, Problem
+from rocmend.kernels.ops.moe.gather_qmm.cases import matrices
 from rocmend.kernels.suite import Call, Maker
 
 EXPERTS, TOP = 128, 8
@@ -84,7 +84,7 @@ def _gathered(tokens: int, form: tuple[str, int, int], size: Size, *, gated: boo
         bytes=cost.bytes,
         flops=cost.flops,
         function="gather_qmm_swiglu" if gated else None,
-        reference="rocmend.kernels.ops.gather_qmm.reference:gather_qmm_swiglu" if gated else None,
+        reference="rocmend.kernels.ops.moe.gather_qmm.reference:gather_qmm_swiglu" if gated else None,
         rank=1 if form == FORMATS[0] and (tokens <= 16 or (tokens == 512 and not gated)) else 2,
         goals=(("of_floor", 0.6),)
         if tokens <= 16

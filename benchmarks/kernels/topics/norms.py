@@ -116,13 +116,13 @@ def _norms(dtype: str, rows: int, columns: int) -> Iterator[Bench]:
         _rms_backward,
         function="rms_norm_backward",
         rank=2,
-        reference="rocmend.kernels.ops.rms_norm.reference:rms_norm_backward",
+        reference="rocmend.kernels.ops.rowwise.rms_norm.reference:rms_norm_backward",
         tolerance=_gradient_tolerance(),
     )
 
 
 def _gradient_tolerance() -> Any:
-    from rocmend.kernels.ops.rms_norm.cases import GRADIENT
+    from rocmend.kernels.ops.rowwise.rms_norm.cases import GRADIENT
 
     return GRADIENT["bfloat16"]
 

@@ -8,7 +8,7 @@ import torch
 from benchmarks.kernels.bench import Bench, Goal, Peer
 
 from rocmend.kernels.common.formats import Format
-from rocmend.kernels.ops.quantized_matmul import OP, Problem
+from rocmend.kernels.ops.matmul.quantized_matmul import OP, Problem
 from rocmend.kernels.suite import Call, Maker
 
 AFFINE = Format("affine", 4, 64)

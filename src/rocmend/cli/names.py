@@ -52,7 +52,7 @@ def _entries() -> Iterable[str]:
 
 
 def _ops() -> Iterable[str]:
-    return (path.name for path in (_HERE / "kernels" / "ops").iterdir() if (path / "__init__.py").exists())
+    return (path.parent.name for path in (_HERE / "kernels" / "ops").glob("*/*/__init__.py"))
 
 
 def _rules() -> Iterable[str]:

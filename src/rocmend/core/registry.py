@@ -28,12 +28,14 @@ class Registry(Generic[T]):
         kind: What the units are, for messages: ``collector``, ``command`` …
         package: Dotted name of the package to walk.
         listed: The command that lists them, if any: ``rocmend kernels list``.
+        grouped: Units stand in packages of the package, not in the package itself.
     """
 
-    def __init__(self, kind: str, package: str, *, listed: str = "") -> None:
+    def __init__(self, kind: str, package: str, *, listed: str = "", grouped: bool = False) -> None:
         self.kind = kind
         self.package = package
         self.listed = listed
+        self.grouped = grouped
         self.problems: list[LoadProblem] = []
         self._units: dict[str, T] = {}
         self._loaded = False
@@ -60,11 +62,8 @@ class Registry(Generic[T]):
         if self._loaded:
             return
         self._loaded = True
-        package: ModuleType = importlib.import_module(self.package)
-        for info in sorted(pkgutil.iter_modules(package.__path__), key=lambda item: item.name):
-            if info.name.startswith("_"):
-                continue
-            name = f"{self.package}.{info.name}"
+        names = _modules(self.package)
+        for name in [unit for group in names for unit in _modules(group)] if self.grouped else names:
             try:
                 importlib.import_module(name)
             except (ImportError, SyntaxError, UnitError) as error:
@@ -89,3 +88,10 @@ class Registry(Generic[T]):
             return self._units[unit_id]
         except KeyError:
             raise unknown(self.kind, self.kind, unit_id, sorted(self._units), listed=self.listed) from None
+
+
+def _modules(package: str) -> list[str]:
+    """List the modules of a package by their dotted names, private ones left out."""
+    found: ModuleType = importlib.import_module(package)
+    names = sorted(info.name for info in pkgutil.iter_modules(found.__path__))
+    return [f"{package}.{name}" for name in names if not name.startswith("_")]

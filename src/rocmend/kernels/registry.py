@@ -1,4 +1,4 @@
-"""The ops: one folder of ``rocmend.kernels.ops`` each, found by walking it."""
+"""The ops: one folder of ``rocmend.kernels.ops.<family>`` each, found by walking it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from rocmend.core.registry import LoadProblem, Registry
 from rocmend.kernels.op import Op, resolve
 
-_REGISTRY: Registry[Op] = Registry("op", "rocmend.kernels.ops", listed="rocmend kernels list")
+_REGISTRY: Registry[Op] = Registry("op", "rocmend.kernels.ops", listed="rocmend kernels list", grouped=True)
 
 
 def register(op: Op) -> Op:

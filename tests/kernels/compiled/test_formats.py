@@ -19,8 +19,8 @@ from rocmend.kernels.compiled.pool import Worker
 from rocmend.kernels.compiled.run import _chosen
 from rocmend.kernels.compiled.spec import Spec
 from rocmend.kernels.compiled.toolchain import Toolchain
-from rocmend.kernels.ops.quantized_matmul import Problem
-from rocmend.kernels.ops.quantized_matmul.host import NAME, _class_of, kernel_of
+from rocmend.kernels.ops.matmul.quantized_matmul import Problem
+from rocmend.kernels.ops.matmul.quantized_matmul.host import NAME, _class_of, kernel_of
 from rocmend.kernels.tuning.lookup import find
 from rocmend.kernels.tuning.record import triton_version
 

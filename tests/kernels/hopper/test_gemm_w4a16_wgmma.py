@@ -16,13 +16,13 @@ pytest.importorskip("triton")
 
 import numpy as np
 
-from rocmend.kernels import allocate, caches, choose, executor
+from rocmend.kernels import allocate, caches, executor, select
 from rocmend.kernels.backends.hopper import gluon
 from rocmend.kernels.backends.hopper.quantized_matmul import gemm_w4a16_wgmma
 from rocmend.kernels.backends.hopper.quantized_matmul.kernels import terms
 from rocmend.kernels.launch import launch
-from rocmend.kernels.ops.quantized_matmul import OP, Problem, host
-from rocmend.kernels.ops.quantized_matmul.operands import Operands
+from rocmend.kernels.ops.matmul.quantized_matmul import OP, Problem, host
+from rocmend.kernels.ops.matmul.quantized_matmul.operands import Operands
 from rocmend.kernels.target import by_name
 from rocmend.kernels.tuning import Config, config_for
 
@@ -154,7 +154,7 @@ def test_many_rows_are_unpacked_on_the_way(
 ) -> None:
     monkeypatch.setattr(gluon, "SUITED", suited)
     caches.forget()
-    assert choose.choose(OP, _problem(rows=rows), H200).implementation == implementation
+    assert select.select(OP, _problem(rows=rows), H200).implementation == implementation
     caches.forget()
 
 

@@ -22,7 +22,7 @@ from rocmend.kernels.backends.hopper import gluon
 from rocmend.kernels.backends.hopper.gather_qmm import grouped_gemm
 from rocmend.kernels.backends.hopper.gather_qmm.kernels import grouped_gemm_ptx as blocks
 from rocmend.kernels.common.formats import E2M1
-from rocmend.kernels.ops.gather_qmm import Problem, shape_class
+from rocmend.kernels.ops.moe.gather_qmm import Problem, shape_class
 from rocmend.kernels.target import by_name
 from rocmend.kernels.tuning import Config, config_for
 from rocmend.kernels.tuning.config import Value

@@ -21,7 +21,7 @@ from rocmend.kernels import executor, gather_qmm, gather_qmm_swiglu
 from rocmend.kernels.backends.hopper import gluon
 from rocmend.kernels.backends.hopper.gather_qmm import moe_gemv
 from rocmend.kernels.backends.hopper.gather_qmm.kernels import moe_gemv_ptx as blocks
-from rocmend.kernels.ops.gather_qmm import Problem
+from rocmend.kernels.ops.moe.gather_qmm import Problem
 from rocmend.kernels.target import by_name
 from rocmend.kernels.tuning import Config, config_for
 from rocmend.kernels.tuning.lookup import forced

@@ -21,7 +21,7 @@ from rocmend.kernels import executor, gather_qmm, gather_qmm_swiglu
 from rocmend.kernels.backends.hopper import gluon
 from rocmend.kernels.backends.hopper.gather_qmm import moe_gemv_persistent
 from rocmend.kernels.backends.hopper.gather_qmm.kernels import moe_gemv_persistent_ptx as blocks
-from rocmend.kernels.ops.gather_qmm import Problem
+from rocmend.kernels.ops.moe.gather_qmm import Problem
 from rocmend.kernels.target import by_name
 from rocmend.kernels.tuning.lookup import records
 
@@ -258,7 +258,7 @@ def test_tensors_at_odd_addresses_take_the_other_kernel(gated: bool, monkeypatch
     monkeypatch.setattr(gluon, "SUITED", True)
     own = "rocmend.kernels.backends.hopper.gather_qmm.kernels"
     walking = importlib.import_module(f"{own}.moe_gemv_persistent").moe_gemv_persistent_kernel
-    other = importlib.import_module("rocmend.kernels.ops.quantized_matmul.kernels.gemv").gemv_kernel
+    other = importlib.import_module("rocmend.kernels.ops.matmul.quantized_matmul.kernels.gemv").gemv_kernel
     chosen = torch.zeros(2, 3, dtype=torch.int32)
     x = torch.zeros(2 * 768 + 8, dtype=torch.bfloat16)
 

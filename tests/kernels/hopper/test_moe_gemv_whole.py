@@ -17,8 +17,8 @@ from rocmend.kernels.backends.hopper import gluon
 from rocmend.kernels.common.formats import format_of
 from rocmend.kernels.compiled.pool import Worker
 from rocmend.kernels.compiled.toolchain import Toolchain
-from rocmend.kernels.ops.gather_qmm import reference
-from rocmend.kernels.ops.gather_qmm.cases import matrices
+from rocmend.kernels.ops.moe.gather_qmm import reference
+from rocmend.kernels.ops.moe.gather_qmm.cases import matrices
 from rocmend.kernels.suite import Maker
 from rocmend.kernels.target import by_name
 from rocmend.kernels.tuning import Config

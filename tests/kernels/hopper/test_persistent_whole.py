@@ -19,9 +19,9 @@ from rocmend.kernels.backends.hopper.quantized_matmul import skinny_gemm_persist
 from rocmend.kernels.common.formats import format_of
 from rocmend.kernels.compiled.fetch import fetch
 from rocmend.kernels.compiled.pool import Worker
-from rocmend.kernels.ops.gather_qmm import reference as gathered
-from rocmend.kernels.ops.gather_qmm.cases import matrices
-from rocmend.kernels.ops.quantized_matmul import reference
+from rocmend.kernels.ops.matmul.quantized_matmul import reference
+from rocmend.kernels.ops.moe.gather_qmm import reference as gathered
+from rocmend.kernels.ops.moe.gather_qmm.cases import matrices
 from rocmend.kernels.suite import Maker
 from rocmend.kernels.target import by_name
 from rocmend.kernels.tuning import Config

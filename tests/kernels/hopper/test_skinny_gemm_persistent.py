@@ -18,8 +18,8 @@ from rocmend.kernels.backends.hopper import gluon
 from rocmend.kernels.backends.hopper import mma as blocks
 from rocmend.kernels.backends.hopper.quantized_matmul import skinny_gemm_persistent
 from rocmend.kernels.backends.hopper.quantized_matmul.kernels import skinny_gemm_persistent_ptx as blocks_rows
-from rocmend.kernels.ops.quantized_matmul import Problem, few, host
-from rocmend.kernels.ops.quantized_matmul.operands import Operands
+from rocmend.kernels.ops.matmul.quantized_matmul import Problem, few, host
+from rocmend.kernels.ops.matmul.quantized_matmul.operands import Operands
 from rocmend.kernels.target import by_name
 from rocmend.kernels.tuning import Config, config_for
 
@@ -238,7 +238,7 @@ def _launched(x: Any, scales: Any) -> executor.Launch:
 
 def test_tensors_at_odd_addresses_take_the_other_kernel() -> None:
     pytest.importorskip("triton.experimental.gluon")
-    kernels = "rocmend.kernels.ops.quantized_matmul.kernels"
+    kernels = "rocmend.kernels.ops.matmul.quantized_matmul.kernels"
     own = "rocmend.kernels.backends.hopper.quantized_matmul.kernels"
     walking = importlib.import_module(f"{own}.skinny_gemm_persistent").skinny_gemm_persistent_kernel
     lanes = importlib.import_module(f"{kernels}.lanes").lanes_kernel

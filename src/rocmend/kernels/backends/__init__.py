@@ -9,8 +9,8 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable
-from importlib import resources, util
-from importlib.resources.abc import Traversable
+from importlib import util
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rocmend.kernels.target import Target
@@ -63,11 +63,10 @@ def _folder(name: str) -> Any:
     return None if util.find_spec(name) is None else importlib.import_module(name)
 
 
-def record_files(op: str) -> list[Traversable]:
-    """Return the files of tuning records for an op's kernels in all back ends."""
+def folders(op: str) -> list[Path]:
+    """Find the folders of an op's kernels in all back ends."""
     names = [name for of_vendor in _OF_VENDOR.values() for name in of_vendor]
-    paths = [resources.files(__name__).joinpath(name, op, "tuning.toml") for name in names]
-    return [path for path in paths if path.is_file()]
+    return [path for name in names if (path := Path(__file__).parent / name / op).is_dir()]
 
 
 def aligned(*tensors: torch.Tensor | None) -> bool:

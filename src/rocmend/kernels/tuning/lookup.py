@@ -6,13 +6,13 @@ import contextlib
 import functools
 import tomllib
 from collections.abc import Iterator
-from importlib import resources
 from typing import NamedTuple
 
 from packaging.specifiers import SpecifierSet
 
 from rocmend.core.errors import UnitError
 from rocmend.kernels import backends, caches
+from rocmend.kernels.ops import folders
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning.config import Config
 from rocmend.kernels.tuning.record import Record, triton_version
@@ -43,11 +43,14 @@ def records(op: str) -> tuple[Record, ...]:
     Raises:
         UnitError: The file is wrong, or two records say different things of the same case.
     """
-    path = resources.files("rocmend.kernels.ops").joinpath(op, "tuning.toml")
-    files = [path] if path.is_file() else []
-    files += backends.record_files(op)
+    files = [path / "tuning.toml" for path in (folders().get(op), *backends.folders(op)) if path]
     found = []
-    for row in [row for file in files for row in tomllib.loads(file.read_text(encoding="utf-8")).get("record", [])]:
+    for row in [
+        row
+        for file in files
+        if file.is_file()
+        for row in tomllib.loads(file.read_text(encoding="utf-8")).get("record", [])
+    ]:
         try:
             config = Config(row["config"], row.get("source", "default"))
             found.append(

@@ -13,6 +13,7 @@ from packaging.specifiers import SpecifierSet
 
 from rocmend.core import gfx
 from rocmend.core.errors import UnitError
+from rocmend.kernels.ops import folders
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning.config import AMD_OPTIONS, COMMON_OPTIONS, NVIDIA_OPTIONS, Value
 from rocmend.kernels.tuning.expression import ExpressionError, evaluate
@@ -71,8 +72,8 @@ def spaces(op: str) -> tuple[Space, ...]:
     Raises:
         UnitError: One of them is wrong.
     """
-    path = resources.files("rocmend.kernels.ops").joinpath(op, "tuning.toml")
-    if not path.is_file():
+    folder = folders().get(op)
+    if folder is None or not (path := folder / "tuning.toml").is_file():
         return ()
     rows = tomllib.loads(path.read_text(encoding="utf-8")).get("space", [])
     return tuple(one for row in rows for one in _spaces(op, row))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from rocmend import kernels
-from rocmend.kernels.ops.cross_entropy import reference
+from rocmend.kernels.ops.rowwise.cross_entropy import reference
 from rocmend.mlx import dtypes, kernel_use
 from rocmend.mlx.arguments import as_stream, shape_text, to_array
 from rocmend.mlx.array import array, record

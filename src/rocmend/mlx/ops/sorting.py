@@ -15,6 +15,7 @@ from rocmend.mlx.ops.shape import out_of_bounds, reshaped
 from rocmend.mlx.ops.shape_axes import moveaxis
 from rocmend.mlx.ops.slices import cut
 from rocmend.mlx.primitive import Primitive
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     import torch
@@ -59,7 +60,7 @@ def _sort(node: Node, x: torch.Tensor) -> torch.Tensor:
     if x.is_complex():
         return x.gather(axis, _places(x, axis, unsigned))
     if x.is_cuda:
-        from rocmend.kernels.ops.sort.function import sort as kernel
+        from rocmend.kernels.ops.rowwise.sort.function import sort as kernel
 
         return kernel(seen(x, unsigned), axis).view(x.dtype)
     keys = ordered(x, unsigned)
@@ -71,7 +72,7 @@ def _argsort(node: Node, x: torch.Tensor) -> torch.Tensor:
 
     axis, unsigned = node.attrs
     if x.is_cuda and not x.is_complex():
-        from rocmend.kernels.ops.sort.function import argsort as kernel
+        from rocmend.kernels.ops.rowwise.sort.function import argsort as kernel
 
         return kernel(seen(x, unsigned), axis, index_dtype=torch.int32)
     return _places(x, axis, unsigned).to(torch.int32)
@@ -89,15 +90,11 @@ def _in_order(x: array, values: array, axis: int) -> array:
 
 def _order(x: array, axis: int | None) -> array:
     """Return where the elements go, through which no derivative goes."""
-    from rocmend.mlx import ops
-
     return ops.stop_gradient(argsort(x, axis))  # type: ignore[no-any-return]
 
 
 @SORT.rule("vjp")
 def _sort_vjp(node: Any, primals: Any, output: Any, cotangent: Any) -> Any:
-    from rocmend.mlx import ops
-
     (x,) = primals
     axis = node.attrs[0]
     zeros = ops.zeros(node.shape, cotangent._n.dtype)
@@ -114,8 +111,6 @@ def _no_vjp(node: Any, primals: Any, output: Any, cotangent: Any) -> Any:
 
 
 def _no_jvp(node: Any, primals: Any, tangents: Any, output: Any) -> Any:
-    from rocmend.mlx import ops
-
     return ops.zeros_like(output)
 
 
@@ -210,7 +205,7 @@ def _topk(node: Node, x: torch.Tensor) -> torch.Tensor:
         return x.gather(axis, _places(x, axis, unsigned)).narrow(axis, x.shape[axis] - k, k)
     keys = ordered(x, unsigned)
     if x.is_cuda:
-        from rocmend.kernels.ops.topk.function import topk as kernel
+        from rocmend.kernels.ops.rowwise.topk.function import topk as kernel
 
         return ordered(kernel(keys, k, axis).values.flip(axis), unsigned)
     if keys.dtype == torch.bool:
@@ -230,8 +225,6 @@ def _largest(x: array, node: Any) -> array:
 
 @TOPK.rule("vjp")
 def _topk_vjp(node: Any, primals: Any, output: Any, cotangent: Any) -> Any:
-    from rocmend.mlx import ops
-
     (x,) = primals
     zeros = ops.zeros(x._n.shape, cotangent._n.dtype)
     return (put_along(zeros, _largest(x, node), cotangent, node.attrs[0], "add"),)
@@ -295,7 +288,7 @@ def _arg_reduce(node: Node, x: torch.Tensor) -> torch.Tensor:
         return found.to(torch.int32).reshape(node.shape)
     x = ordered(x, unsigned)
     if x.is_cuda:
-        from rocmend.kernels.ops.arg_reduce import function
+        from rocmend.kernels.ops.rowwise.arg_reduce import function
 
         kernel = function.argmax if largest else function.argmin
         return kernel(x, axis, index_dtype=torch.int32).reshape(node.shape)

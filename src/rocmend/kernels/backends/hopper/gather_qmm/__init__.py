@@ -6,7 +6,7 @@ import functools
 
 from rocmend.kernels.backends import Taken
 from rocmend.kernels.backends.hopper.gather_qmm import grouped_gemm, moe_gemv, moe_gemv_persistent
-from rocmend.kernels.ops.gather_qmm import Problem
+from rocmend.kernels.ops.moe.gather_qmm import Problem
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import config_for
 

@@ -14,8 +14,8 @@ from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.backends.hopper import gluon
 from rocmend.kernels.backends.hopper.gather_qmm.kernels.grouped_gemm_ptx import FORMS
 from rocmend.kernels.launch import LaunchPlan
-from rocmend.kernels.ops.gather_qmm import Problem
-from rocmend.kernels.ops.gather_qmm.arguments import Arguments
+from rocmend.kernels.ops.moe.gather_qmm import Problem
+from rocmend.kernels.ops.moe.gather_qmm.arguments import Arguments
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import Config
 

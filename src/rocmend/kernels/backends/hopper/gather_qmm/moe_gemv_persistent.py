@@ -12,9 +12,9 @@ from rocmend.kernels import backends
 from rocmend.kernels.arithmetic import next_power_of_2
 from rocmend.kernels.backends.hopper import gluon
 from rocmend.kernels.launch import LaunchPlan
-from rocmend.kernels.ops.gather_qmm import Problem
-from rocmend.kernels.ops.gather_qmm.arguments import Arguments
-from rocmend.kernels.ops.quantized_matmul import few
+from rocmend.kernels.ops.matmul.quantized_matmul import few
+from rocmend.kernels.ops.moe.gather_qmm import Problem
+from rocmend.kernels.ops.moe.gather_qmm.arguments import Arguments
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import Config, with_warps
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rocmend.kernels.backends import Taken
 from rocmend.kernels.backends.hopper.quantized_attention import streams
-from rocmend.kernels.ops.quantized_attention import Problem, shape_class
-from rocmend.kernels.ops.quantized_attention.asked import Asked
+from rocmend.kernels.ops.attention.quantized_attention import Problem, shape_class
+from rocmend.kernels.ops.attention.quantized_attention.asked import Asked
 from rocmend.kernels.target import Target
 
 

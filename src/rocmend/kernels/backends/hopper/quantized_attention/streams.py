@@ -6,9 +6,9 @@ import torch
 
 from rocmend.kernels.backends.hopper import gluon
 from rocmend.kernels.launch import LaunchPlan
-from rocmend.kernels.ops.attention_decode.host import choose_splits
-from rocmend.kernels.ops.quantized_attention import Problem, shape_class
-from rocmend.kernels.ops.quantized_attention.asked import Asked, Quantized
+from rocmend.kernels.ops.attention.attention_decode.host import choose_splits
+from rocmend.kernels.ops.attention.quantized_attention import Problem, shape_class
+from rocmend.kernels.ops.attention.quantized_attention.asked import Asked, Quantized
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import config_for
 

@@ -6,7 +6,7 @@ import functools
 
 from rocmend.kernels.backends import Taken
 from rocmend.kernels.backends.hopper.quantized_matmul import gemm_w4a16_wgmma, skinny_gemm_persistent
-from rocmend.kernels.ops.quantized_matmul import Problem
+from rocmend.kernels.ops.matmul.quantized_matmul import Problem
 from rocmend.kernels.target import Target
 
 

@@ -9,7 +9,7 @@ vendor's product behind it is faster than unpacking is. The constants are fitted
 from __future__ import annotations
 
 from rocmend.kernels.arithmetic import cdiv
-from rocmend.kernels.ops.quantized_matmul import Problem
+from rocmend.kernels.ops.matmul.quantized_matmul import Problem
 
 UNPACKING_NS = {
     4: {16: 4.0, 32: 4.3, 64: 5.8, 128: 8.05, 256: 11.85},

@@ -13,9 +13,9 @@ from rocmend.kernels.backends.hopper import gluon
 from rocmend.kernels.backends.hopper.quantized_matmul import costs
 from rocmend.kernels.backends.hopper.quantized_matmul.kernels.terms import ordered_kernel
 from rocmend.kernels.launch import LaunchPlan
-from rocmend.kernels.ops.quantized_matmul import FEW, NAME, Problem, few, rows_class
-from rocmend.kernels.ops.quantized_matmul.kernels.tiles import sum_kernel
-from rocmend.kernels.ops.quantized_matmul.operands import Operands
+from rocmend.kernels.ops.matmul.quantized_matmul import FEW, NAME, Problem, few, rows_class
+from rocmend.kernels.ops.matmul.quantized_matmul.kernels.tiles import sum_kernel
+from rocmend.kernels.ops.matmul.quantized_matmul.operands import Operands
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import Config, config_for
 

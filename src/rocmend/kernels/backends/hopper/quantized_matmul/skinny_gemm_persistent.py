@@ -13,8 +13,8 @@ from rocmend.kernels import backends
 from rocmend.kernels.arithmetic import cdiv
 from rocmend.kernels.backends.hopper import gluon
 from rocmend.kernels.launch import LaunchPlan
-from rocmend.kernels.ops.quantized_matmul import NAME, Problem, few
-from rocmend.kernels.ops.quantized_matmul.operands import Operands
+from rocmend.kernels.ops.matmul.quantized_matmul import NAME, Problem, few
+from rocmend.kernels.ops.matmul.quantized_matmul.operands import Operands
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import config_for
 

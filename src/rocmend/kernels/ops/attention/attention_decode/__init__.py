@@ -1,0 +1,93 @@
+"""Attention of a few queries to a long cache, split over the cache."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from rocmend.kernels.common.floats import bytes_of, rejects_dtype
+from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
+from rocmend.kernels.registry import register
+from rocmend.kernels.target import Target
+
+HERE = "rocmend.kernels.ops.attention.attention_decode"
+MOST_QUERIES = 64
+MOST_DIM = 1024
+
+
+class Problem(NamedTuple):
+    """What choices depend on."""
+
+    dtype: str
+    batch: int
+    heads: int
+    kv_heads: int
+    queries: int
+    keys: int
+    head_dim: int
+    value_dim: int
+
+
+def shape_class(problem: Problem) -> str:
+    """Half or full precision and the larger of the two head dimensions, rounded up."""
+    width = max(problem.head_dim, problem.value_dim)
+    bucket = next((size for size in (64, 128, 256) if width <= size), 512)
+    return f"{'float' if problem.dtype == 'float32' else 'half'}-d{bucket}"
+
+
+def _rejects_split(problem: Problem, target: Target) -> str | None:
+    if reason := rejects_dtype(problem, target):
+        return reason
+    if problem.queries > MOST_QUERIES:
+        return f"the kernel takes up to {MOST_QUERIES} queries, not {problem.queries}"
+    if max(problem.head_dim, problem.value_dim) > MOST_DIM:
+        return f"the kernel takes head dimensions up to {MOST_DIM}"
+    return None
+
+
+def _cost(p: Problem) -> Cost:
+    rows = float(p.batch * p.heads * p.queries)
+    cache = float(p.batch * p.kv_heads * p.keys) * (p.head_dim + p.value_dim)
+    width = p.head_dim + p.value_dim
+    return Cost(2.0 * rows * p.keys * width, (cache + rows * width) * bytes_of(p.dtype))
+
+
+OP = register(
+    Op(
+        name="attention_decode",
+        summary="Scaled dot-product attention of a few queries to a long KV cache.",
+        functions={"attention_decode": f"{HERE}.function:attention_decode"},
+        reference=f"{HERE}.reference:attention_decode",
+        problem=Problem,
+        implementations=(
+            Implementation(
+                "split",
+                "triton",
+                f"{HERE}.host:run",
+                _rejects_split,
+                note="split over the cache; all query heads of a KV head read it once",
+            ),
+            Implementation("torch", "reference", f"{HERE}.reference:attention_decode"),
+        ),
+        dtypes=("float32", "float16", "bfloat16"),
+        domain=(
+            "1 to 64 queries; heads a multiple of KV heads; head dimensions up to 1024, Dv may differ from D; "
+            "any strides; boolean, additive and causal masks, sinks, soft cap, window; lengths in device memory."
+        ),
+        cost=_cost,
+        tolerance={
+            # Sums of up to thousands of products of either sign in fp32; the result is a mean and can cancel.
+            "float32": Tolerance(ulps=8, scaled=2e-6),
+            # Weights are rounded to the type before they multiply values: half an ulp.
+            "float16": Tolerance(ulps=1.0, scaled=3e-4),
+            "bfloat16": Tolerance(ulps=1.0, scaled=2.5e-3),
+        },
+        cases=f"{HERE}.cases:cases",
+        shape_class=shape_class,
+        mlx="mlx.core.fast.scaled_dot_product_attention",
+        sources=(
+            "https://pytorch.org/blog/flash-decoding/",
+            "https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.fast.scaled_dot_product_attention.html",
+        ),
+        notes=("A query with every key masked by a boolean or causal mask returns the mean of the values, as in MLX.",),
+    )
+)

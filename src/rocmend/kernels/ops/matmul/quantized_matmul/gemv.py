@@ -1,0 +1,119 @@
+"""Plan ``gemv_kernel``: how many wavefronts share a row of weights, and how many programs walk over the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+
+from rocmend.kernels.arithmetic import cdiv, next_power_of_2
+from rocmend.kernels.launch import LaunchPlan
+from rocmend.kernels.ops.matmul.quantized_matmul.kernels.gemv import gemv_kernel
+from rocmend.kernels.target import Target
+from rocmend.kernels.tuning import Config, config_for, with_warps
+
+MOST = 3
+"""Weights of a launch."""
+MOST_DEPTH = 1 << 15
+"""Elements of x that lanes hold at most, without spills."""
+_MOST_LANES = 512
+"""Of a program."""
+_BITS = (2, 4, 8)
+_WORDS = torch.int32
+_TYPES = (None, *(_WORDS, None, None, None) * MOST)
+"""What the tensors of a launch are seen as: words may be given as uint32."""
+
+
+class Experts(NamedTuple):
+    """How the numbers of a batch find their rows of x and their weights.
+
+    Args:
+        lhs: Whether rows of x are given by index; otherwise ``divisor`` numbers in turn share one.
+        divisor: See there.
+        types: What ``lhs`` and ``rhs`` are seen as, or None.
+    """
+
+    lhs: bool
+    divisor: int
+    types: tuple[torch.dtype | None, torch.dtype | None] = (None, None)
+
+
+def suits(mode: str, bits: int, rows: int, depth: int) -> bool:
+    """Return whether the kernel computes products of such weights."""
+    return mode == "affine" and bits in _BITS and rows == 1 and 0 < depth <= MOST_DEPTH
+
+
+def record_class(dtype: str, bits: int, *, gated: bool = False) -> str:
+    """Name the class of tuning records: the width of a code, with 4 bits apart for a gated pair; fp32."""
+    return "f32" if dtype == "float32" else f"b{bits}" + "-gated" * (gated and bits == 4)
+
+
+def plan(
+    columns: Sequence[int],
+    depth: int,
+    group: int,
+    bits: int,
+    dtype: str,
+    target: Target,
+    *,
+    config: Config | None = None,
+    gated: bool = False,
+    batch: int = 1,
+    x_stride: int = 0,
+    w_batch: int = 0,
+    experts: Experts | None = None,
+) -> LaunchPlan:
+    """Plan a launch of ``x``, three times ``w, scales, biases, out`` (None behind the last), and ``lhs, rhs``.
+
+    Args:
+        columns: Rows of each of one to three weights, one for a gated pair.
+        depth: Elements of x.
+        group: Codes that share a scale.
+        bits: Of a code: 2, 4 or 8.
+        dtype: Of x.
+        target: What it runs on.
+        config: The tuning record; by default that of the target.
+        gated: Whether ``silu(first) * second`` of two weights is computed.
+        batch: Rows of x, each with an output of its own.
+        x_stride: Elements from one of these to the next.
+        w_batch: Rows of weights from one of these, or from one expert, to the next; 0 where all share the weights.
+        experts: How indices choose rows of x and weights; None without indices.
+    """
+    config = config or config_for("quantized_matmul", "gemv", record_class(dtype, bits, gated=gated), target)
+    codes, words = 32 // bits, depth * bits // 32
+    wide = min(config["WIDE"], group // codes)
+    padded = max(next_power_of_2(words), wide)
+    lanes = max(target.wave_size, 32)
+    warps = max(1, min(_MOST_LANES // lanes, next_power_of_2(cdiv(padded * codes, lanes * config["hold"]))))
+    # Lanes that hold more x than that have no registers for as many rows.
+    rows = config["BLOCK_N"] if padded * codes <= warps * lanes * config["hold"] else 1
+    block = cdiv(rows, 2) if gated else rows
+    tiles = sum(cdiv(n, block * config["PARTS"]) for n in columns)
+    programs = cdiv(config["fill"] * target.units, warps * batch)
+    programs = max(1, min(programs, tiles))
+    programs = cdiv(tiles, cdiv(tiles, programs))  # all with as many tiles, but for the last
+    constants = {
+        "GROUP": group, "BITS": bits, "COUNT": 2 if gated else len(columns), "GATED": gated,
+        "EXPERTS": experts is not None,
+        "PAIRED": bits == 4 and dtype != "float32", "WORDS": padded, "WIDE": wide, "EVEN": padded == words,
+        "BLOCK_N": block,
+    }  # fmt: skip
+    types = (*_TYPES, *(experts.types if experts else (None, None)))
+    sizes = (*columns, *(0,) * (MOST - len(columns)))
+    numbers = (*sizes, words, depth // group, tiles, programs, x_stride, w_batch, experts.divisor if experts else 1)
+    return LaunchPlan(gemv_kernel, (programs * batch,), constants, with_warps(config, warps), numbers, types)
+
+
+def operands(
+    x: torch.Tensor | None,
+    weights: Sequence[Sequence[torch.Tensor | None]],
+    outs: Sequence[torch.Tensor | None],
+    lhs: torch.Tensor | None = None,
+    rhs: torch.Tensor | None = None,
+) -> tuple[torch.Tensor | None, ...]:
+    """Return the tensors of a launch in order; a gated pair has one output."""
+    given: list[torch.Tensor | None] = [x]
+    for index, (w, scales, biases) in enumerate(weights):
+        given += [w, scales, biases, outs[index] if index < len(outs) else None]
+    return (*given, *(None,) * (4 * (MOST - len(weights))), lhs, rhs)

@@ -1,0 +1,101 @@
+"""Several products of one x with quantized weights in one launch; two of them gated."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from rocmend.kernels.common.floats import bytes_of
+from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
+from rocmend.kernels.registry import register
+from rocmend.kernels.target import Target
+
+HERE = "rocmend.kernels.ops.matmul.quantized_projections"
+MOST_ROWS = 8
+"""Rows of x up to which the products wait for memory, and little else."""
+
+
+class Problem(NamedTuple):
+    """What choices depend on; ``columns`` are those of all products together."""
+
+    dtype: str
+    mode: str
+    bits: int
+    group_size: int
+    gated: bool
+    products: int
+    rows: int
+    columns: int
+    depth: int
+
+
+def _rejects_gemv(problem: Problem, target: Target) -> str | None:
+    from rocmend.kernels.ops.matmul.quantized_matmul import gemv
+
+    if not 2 <= problem.products <= gemv.MOST:
+        return f"a launch takes 2 or 3 products, not {problem.products}"
+    if not gemv.suits(problem.mode, problem.bits, problem.rows, problem.depth):
+        return "it takes one row of x and affine codes of 2, 4 or 8 bits"
+    if target.vendor != "cpu" and _rejects(problem, target) is None:
+        return "matrix instructions are faster on this target"
+    return None
+
+
+def _rejects(problem: Problem, target: Target) -> str | None:
+    if problem.dtype not in {"float16", "bfloat16"}:
+        return f"the matrix unit takes float16 and bfloat16, not {problem.dtype}"
+    if problem.rows > MOST_ROWS:
+        return f"with {problem.rows} rows of x, more than {MOST_ROWS}, saving launches gains little"
+    if problem.depth == 0 or not 2 <= problem.products <= 3:
+        return f"a launch takes 2 or 3 products, not {problem.products} with K = {problem.depth}"
+    return (
+        None
+        if _suited(target)
+        else "the matrix instructions of this target need another layout than the kernel unpacks to"
+    )
+
+
+def _suited(target: Target) -> bool:
+    from rocmend.kernels.ops.matmul.quantized_matmul import few
+
+    return target.vendor == "cpu" or few.on_target(target)
+
+
+def _cost(problem: Problem) -> Cost:
+    weights, size = problem.columns * problem.depth, bytes_of(problem.dtype)
+    scale = 2.0 * size if problem.mode == "affine" else 1.0
+    written = problem.columns // (2 if problem.gated else 1)
+    vectors = problem.rows * (written + problem.depth) * size
+    return Cost(
+        2.0 * weights * problem.rows, weights * problem.bits / 8 + weights / problem.group_size * scale + vectors
+    )
+
+
+OP = register(
+    Op(
+        name="quantized_projections",
+        summary="Up to three products of one x with quantized weights in one launch, or two with silu(gate) · up.",
+        functions={
+            "quantized_matmul_many": f"{HERE}.function:quantized_matmul_many",
+            "quantized_swiglu": f"{HERE}.function:quantized_swiglu",
+        },
+        reference=f"{HERE}.reference:quantized_matmul_many",
+        problem=Problem,
+        implementations=(
+            Implementation("gemv", "triton", f"{HERE}.host:run_gemv", _rejects_gemv, note="one row of x, on any GPU"),
+            Implementation("lanes", "triton", f"{HERE}.host:run", _rejects, note="up to 8 rows of x"),
+            Implementation("apart", "triton", f"{HERE}.host:run_apart", note="one product after another"),
+        ),
+        dtypes=("float32", "float16", "bfloat16"),
+        domain="Formats as in quantized_matmul; w with two axes; affine scales have the dtype of x.",
+        cost=_cost,
+        # As quantized_matmul; a gate adds the roundings of both products, of the sigmoid and of silu.
+        tolerance={
+            "float32": Tolerance(ulps=4, scaled=8e-6),
+            "float16": Tolerance(ulps=3, scaled=2.0**-10),
+            "bfloat16": Tolerance(ulps=3, scaled=2.0**-7),
+        },
+        cases=f"{HERE}.cases:cases",
+        formats=f"{HERE}.cases:formats",
+        sources=("https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.quantized_matmul.html",),
+    )
+)

@@ -1,0 +1,1 @@
+"""Ops that move, gather or fill memory."""

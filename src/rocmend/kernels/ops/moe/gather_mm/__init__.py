@@ -1,0 +1,70 @@
+"""Matrix products of gathered matrices: the unquantized mixture of experts."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from rocmend.kernels.common.floats import bytes_of, rejects_dtype
+from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
+from rocmend.kernels.registry import register
+
+HERE = "rocmend.kernels.ops.moe.gather_mm"
+
+
+class Problem(NamedTuple):
+    """What choices depend on."""
+
+    dtype: str
+    pairs: int
+    m: int
+    n: int
+    k: int
+    experts: int
+
+
+def shape_class(problem: Problem) -> str:
+    """How many rows an expert gets on average, which sets the height of a tile."""
+    each = problem.pairs * problem.m / max(1, min(problem.experts, problem.pairs))
+    height = "tall" if each > 96 else "middle" if each > 24 else "low"
+    return f"{height}-float32" if problem.dtype == "float32" else height
+
+
+def _cost(problem: Problem) -> Cost:
+    """Each row is read and written once, and the matrices of as many experts as the pairs can choose."""
+    rows, size = problem.pairs * problem.m, bytes_of(problem.dtype)
+    weights = min(problem.experts, problem.pairs) * problem.n * problem.k
+    return Cost(2.0 * rows * problem.n * problem.k, (weights + rows * (problem.k + problem.n)) * size)
+
+
+OP = register(
+    Op(
+        name="gather_mm",
+        summary="Matrix products with matrices selected by index: experts that are not quantized.",
+        functions={"gather_mm": f"{HERE}.function:gather_mm"},
+        reference=f"{HERE}.reference:gather_mm",
+        problem=Problem,
+        implementations=(
+            Implementation(
+                "grouped",
+                "triton",
+                f"{HERE}.kernel:run",
+                rejects_dtype,
+                note="reads only the matrices of the selected experts, without a gathered copy",
+            ),
+            Implementation("torch", "reference", f"{HERE}.reference:run"),
+        ),
+        dtypes=("float32", "float16", "bfloat16"),
+        domain="Indices in range, of shapes that broadcast; the last two axes of b of any strides.",
+        cost=_cost,
+        tolerance={
+            # Sums of up to thousands of products that cancel, in fp32.
+            "float32": Tolerance(ulps=4, scaled=3e-6),
+            "float16": Tolerance(ulps=1, scaled=1e-5),
+            "bfloat16": Tolerance(ulps=1, scaled=1e-5),
+        },
+        cases=f"{HERE}.cases:cases",
+        shape_class=shape_class,
+        mlx="mlx.core.gather_mm",
+        sources=("https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.gather_mm.html",),
+    )
+)

@@ -1,0 +1,1 @@
+"""Scans and linear attention: what carries a state along a sequence."""

@@ -1,0 +1,1 @@
+"""Ops that reduce or normalize rows."""

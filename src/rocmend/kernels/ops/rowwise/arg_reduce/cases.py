@@ -1,0 +1,59 @@
+"""The suite's cases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from rocmend.kernels.ops.rowwise.arg_reduce import HERE
+from rocmend.kernels.ops.rowwise.sort import BYTES
+from rocmend.kernels.ops.rowwise.sort.cases import elements
+from rocmend.kernels.suite import Call, Case, Maker, Size
+
+
+def _case(dtype: str, shape: tuple[int, ...], axis: int | None, function: str, *, permuted: bool = False) -> Case:
+    def make(m: Maker) -> Call:
+        x = elements(m, *shape, dtype=dtype)
+        return Call((x.transpose(0, -1) if permuted else x, axis))
+
+    length = max(shape)
+    size: Size = "tiny" if length <= 128 else "small" if length <= 1000 else "large"
+    name = f"{function}-{dtype}-{'x'.join(map(str, shape))}-axis{axis}{'-permuted' if permuted else ''}"
+    return Case(
+        name,
+        make,
+        dtype,
+        size,
+        function=function,
+        reference=f"{HERE}.reference:{function}",
+        compiled=dtype in ("float32", "bfloat16", "int64") and shape in ((2, 151_936), (3000, 70)),
+        edges=("strides",) if permuted else ("nan", "odd"),
+    )
+
+
+def _beyond(m: Maker) -> Call:
+    x = torch.zeros(2_200_000_000, dtype=torch.bool, device=m.device)
+    x[2_170_000_001:] = True
+    return Call((x,))
+
+
+def cases() -> Iterator[Case]:
+    """Yield the cases."""
+    for dtype in BYTES:
+        for function in ("argmax", "argmin"):
+            yield _case(dtype, (3, 40), -1, function)
+            yield _case(dtype, (2, 301), 1, function)
+            yield _case(dtype, (2, 151_936), -1, function)
+        yield _case(dtype, (150, 5), 0, "argmax")
+        yield _case(dtype, (3, 11, 4), 1, "argmin")
+        yield _case(dtype, (3000, 70), 0, "argmax")
+    for dtype in ("float32", "bfloat16"):
+        yield _case(dtype, (1,), 0, "argmax")
+        yield _case(dtype, (0, 3), 1, "argmax")
+        yield _case(dtype, (5, 6, 7), None, "argmin")
+        yield _case(dtype, (5, 7), 0, "argmax", permuted=True)
+        yield _case(dtype, (30_000_001,), None, "argmax")
+        yield _case(dtype, (100_000, 64), 1, "argmin")
+        yield _case(dtype, (100_000, 64), 0, "argmin")
+    yield Case("argmax-bool-beyond-2^31", _beyond, "int64", "large", reference=f"{HERE}.reference:argmax_flat")

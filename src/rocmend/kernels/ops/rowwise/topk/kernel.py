@@ -1,0 +1,245 @@
+"""The Triton kernels: fronts of pieces of a row; or the leaders of its groups, and then the front of the best groups.
+
+The first ``k`` elements stand in the ``k`` groups of neighbours whose own first elements come first, equal ones by
+place. So a long row is read once, and only a few thousand numbers are sorted.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from rocmend.kernels import allocate, executor
+from rocmend.kernels.arithmetic import cdiv, next_power_of_2
+from rocmend.kernels.common import axes
+from rocmend.kernels.common.order_keys import ascending, order_key
+from rocmend.kernels.language import INTERPRETED
+from rocmend.kernels.launch import launch
+from rocmend.kernels.ops.rowwise.sort.kernel import sort_rows
+from rocmend.kernels.tuning import Config, config_for
+
+_LEAST_GROUP, _MOST_GROUP = 16, 512
+
+
+@triton.jit
+def _front(packed, KEPT: tl.constexpr):
+    """Return the ``KEPT`` least of integers, in order; ``KEPT`` is a power of two."""
+    SIZE: tl.constexpr = packed.shape[0]
+    if KEPT >= SIZE:
+        found = ascending(packed)
+    elif INTERPRETED:
+        lines = tl.reshape(ascending(packed), (SIZE // KEPT, KEPT))
+        found = tl.sum(tl.where(tl.arange(0, SIZE // KEPT)[:, None] == 0, lines, 0), 0)
+    else:
+        found = ~tl.topk(~packed, KEPT)
+    return found
+
+
+@triton.jit
+def pieces_kernel(
+    x_ptr, found_ptr, n, pieces, k,
+    KIND: tl.constexpr, MODE: tl.constexpr, BLOCK: tl.constexpr, KEPT: tl.constexpr,
+):  # fmt: skip
+    """Write the first ``k`` of a piece of a row as ``key · 2^32 + place``: ``found[row, piece, k]``."""
+    program = tl.program_id(0).to(tl.int64)
+    row, start = program // pieces, (program % pieces) * BLOCK
+    column = tl.arange(0, BLOCK)
+    inside = start + column < n
+    bits = tl.load(x_ptr + row * n + start + column, mask=inside, other=0)
+    WIDTH: tl.constexpr = bits.dtype.primitive_bitwidth
+    key = order_key(bits, KIND, MODE)
+    if WIDTH <= 16:
+        packed = _front(tl.where(inside, key * 65536 + column, 0x7FFFFFFF), KEPT)
+        wide = (packed >> 16).to(tl.int64) * 4294967296 + (start + (packed & 0xFFFF))
+        wide = tl.where(packed == 0x7FFFFFFF, 0x7FFFFFFFFFFFFFFF, wide)
+    else:
+        wide = tl.where(inside, key.to(tl.int64) * 4294967296 + (start + column), 0x7FFFFFFFFFFFFFFF)
+        wide = _front(wide, KEPT)
+    kept = tl.arange(0, KEPT)
+    tl.store(found_ptr + program * k + kept, wide, mask=kept < k)
+
+
+@triton.jit
+def leaders_kernel(
+    x_ptr, leaders_ptr, n, groups, KIND: tl.constexpr, MODE: tl.constexpr, GROUP: tl.constexpr, BLOCK: tl.constexpr
+):
+    """Write the first key of each ``GROUP`` neighbours as ``key · 2^32 + group``: ``leaders[row, group]``."""
+    tiles = tl.cdiv(groups, BLOCK)
+    program = tl.program_id(0).to(tl.int64)
+    row = program // tiles
+    group = (program % tiles) * BLOCK + tl.arange(0, BLOCK)
+    place = group[:, None] * GROUP + tl.arange(0, GROUP)[None, :]
+    inside = place < n
+    key = order_key(tl.load(x_ptr + row * n + place, mask=inside, other=0), KIND, MODE)
+    first = tl.min(tl.where(inside, key, 0x7FFFFFFF), 1)
+    tl.store(leaders_ptr + row * groups + group, first.to(tl.int64) * 4294967296 + group, mask=group < groups)
+
+
+@triton.jit
+def _write(packed, x_ptr, front_ptr, values_ptr, index_ptr, row, program, n, k, KEPT: tl.constexpr):
+    """Write a front; at the end, where it is the row's, its elements and their places."""
+    column = tl.arange(0, KEPT)
+    to, kept = program * k + column, column < k
+    if front_ptr is not None:
+        tl.store(front_ptr + to, packed, mask=kept)
+    else:
+        place = packed & 0xFFFFFFFF
+        tl.store(index_ptr + to, place.to(index_ptr.dtype.element_ty), mask=kept)
+        tl.store(values_ptr + to, tl.load(x_ptr + row * n + place, mask=kept, other=0), mask=kept)
+
+
+@triton.jit
+def merge_kernel(
+    found_ptr, x_ptr, front_ptr, values_ptr, index_ptr, n, m, pieces, k, BLOCK: tl.constexpr, KEPT: tl.constexpr,
+):  # fmt: skip
+    """Take the first ``k`` of ``BLOCK`` candidates."""
+    program = tl.program_id(0).to(tl.int64)
+    row, start = program // pieces, (program % pieces) * BLOCK
+    column = tl.arange(0, BLOCK)
+    packed = tl.load(found_ptr + row * m + start + column, mask=start + column < m, other=0x7FFFFFFFFFFFFFFF)
+    packed = _front(packed, KEPT)
+    _write(packed, x_ptr, front_ptr, values_ptr, index_ptr, row, program, n, k, KEPT)
+
+
+@triton.jit
+def members_kernel(
+    leaders_ptr, x_ptr, front_ptr, values_ptr, index_ptr, n, pieces, k,
+    KIND: tl.constexpr, MODE: tl.constexpr, GROUP: tl.constexpr, BLOCK: tl.constexpr, KEPT: tl.constexpr,
+):  # fmt: skip
+    """Take the first ``k`` of ``BLOCK`` members of the row's best groups, ``leaders[row, k]``."""
+    program = tl.program_id(0).to(tl.int64)
+    row = program // pieces
+    member = (program % pieces) * BLOCK + tl.arange(0, BLOCK)
+    number = member // GROUP
+    group = tl.load(leaders_ptr + row * k + number, mask=number < k, other=0) & 0xFFFFFFFF
+    place = group * GROUP + member % GROUP
+    inside = (number < k) & (place < n)
+    key = order_key(tl.load(x_ptr + row * n + place, mask=inside, other=0), KIND, MODE)
+    packed = _front(tl.where(inside, key.to(tl.int64) * 4294967296 + place, 0x7FFFFFFFFFFFFFFF), KEPT)
+    _write(packed, x_ptr, front_ptr, values_ptr, index_ptr, row, program, n, k, KEPT)
+
+
+class _Row(NamedTuple):
+    """What is asked of each row.
+
+    Args:
+        x: ``[rows, n]``, contiguous.
+        k: How many are taken.
+        mode: Order of the keys: 1 where the largest come first.
+        values: ``[rows, k]``, takes the elements.
+        places: ``[rows, k]``, takes where they stand.
+        merge: The record of the kernels that merge.
+    """
+
+    x: Tensor
+    k: int
+    mode: int
+    values: Tensor
+    places: Tensor
+    merge: Config
+
+    @property
+    def kept(self) -> int:
+        """The power of two that holds a front."""
+        return max(next_power_of_2(self.k), 2)
+
+    @property
+    def most(self) -> int:
+        """Candidates that one program takes."""
+        return max(self.merge["block"], 2 * self.kept)
+
+
+def run(x: Tensor, k: int, axis: int, *, largest: bool, index_dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Take the first ``k`` along an axis; see ``function.topk``."""
+    rows = axes.rows(x, axis)
+    target = executor.target_for(x.device)
+    width = 8 * x.element_size()
+    config = config_for("topk", "pieces", f"{width}", target)
+    held = config_for("sort", "rows", f"{width}", target)["longest"]
+    if rows.shape[1] > held and width < 64 and 2 * k <= config["block"] and k and rows.numel():
+        values = allocate.empty((rows.shape[0], k), dtype=x.dtype, device=x.device)
+        places = allocate.empty((rows.shape[0], k), dtype=index_dtype, device=x.device)
+        asked = _Row(rows, k, int(largest), values, places, config_for("topk", "merge", "*", target))
+        group = _group(rows.shape[1], k)
+        if rows.shape[1] >= config.get("groups_from", 16384) and 2 * k * group <= rows.shape[1]:
+            _by_groups(asked, group, config_for("topk", "leaders", f"{width}", target))
+        else:
+            _in_pieces(asked, config)
+    else:
+        found, order = sort_rows(rows, mode=int(largest), keep=k, index_dtype=index_dtype)
+        values, places = found.view_as(found) if found is not None else rows, order if order is not None else rows
+    return axes.unrows(values, x.shape, axis), axes.unrows(places, x.shape, axis)
+
+
+def _group(n: int, k: int) -> int:
+    """Return how many neighbours make a group: as many groups as members of the best groups, roughly."""
+    return min(max(next_power_of_2(math.isqrt(n // k)), _LEAST_GROUP), _MOST_GROUP)
+
+
+def _in_pieces(asked: _Row, config: Config) -> None:
+    rows, n = asked.x.shape
+    block = config["block"]
+    pieces = cdiv(n, block)
+    found = allocate.empty((rows, pieces * asked.k), dtype=torch.int64, device=asked.x.device)
+    constants = {"KIND": axes.kind(asked.x.dtype), "MODE": asked.mode, "BLOCK": block, "KEPT": asked.kept}
+    launch(pieces_kernel, (rows * pieces,), (axes.raw(asked.x), found, n, pieces, asked.k), constants, config)
+    _write_fronts(asked, found)
+
+
+def _by_groups(asked: _Row, group: int, config: Config) -> None:
+    """Find the groups with the best leaders, then the best of their members."""
+    rows, n = asked.x.shape
+    k, device, data = asked.k, asked.x.device, axes.raw(asked.x)
+    groups = cdiv(n, group)
+    order = {"KIND": axes.kind(asked.x.dtype), "MODE": asked.mode, "GROUP": group}
+    leaders = allocate.empty((rows, groups), dtype=torch.int64, device=device)
+    together = max(1, config["tile"] // group)
+    launch(
+        leaders_kernel, (rows * cdiv(groups, together),), (data, leaders, n, groups),
+        {**order, "BLOCK": together}, config,
+    )  # fmt: skip
+    best = _merged(asked, _narrowed(asked, leaders))
+    block = min(asked.most, next_power_of_2(k * group))
+    pieces = cdiv(k * group, block)
+    constants = {**order, "BLOCK": block, "KEPT": asked.kept}
+    if pieces == 1:
+        args = (best, data, None, axes.raw(asked.values), axes.raw(asked.places), n, 1, k)
+        launch(members_kernel, (rows,), args, constants, asked.merge)
+        return
+    found = allocate.empty((rows, pieces * k), dtype=torch.int64, device=device)
+    launch(members_kernel, (rows * pieces,), (best, data, found, None, None, n, pieces, k), constants, asked.merge)
+    _write_fronts(asked, found)
+
+
+def _narrowed(asked: _Row, found: Tensor) -> Tensor:
+    """Merge candidates ``[rows, m]`` until one program can take a row's."""
+    while found.shape[1] > asked.most:
+        found = _merged(asked, found)
+    return found
+
+
+def _merged(asked: _Row, found: Tensor) -> Tensor:
+    """Return the fronts of as many candidates as one program takes: ``[rows, pieces · k]``."""
+    rows, m = found.shape
+    block = max(min(asked.most, next_power_of_2(m)), asked.kept)
+    pieces = cdiv(m, block)
+    front = allocate.empty((rows, pieces * asked.k), dtype=torch.int64, device=found.device)
+    args = (found, None, front, None, None, asked.x.shape[1], m, pieces, asked.k)
+    launch(merge_kernel, (rows * pieces,), args, {"BLOCK": block, "KEPT": asked.kept}, asked.merge)
+    return front
+
+
+def _write_fronts(asked: _Row, found: Tensor) -> None:
+    """Take the front of a row's candidates and write its elements and places."""
+    found = _narrowed(asked, found)
+    rows, m = found.shape
+    block = max(next_power_of_2(m), asked.kept)
+    args = (
+        found, axes.raw(asked.x), None, axes.raw(asked.values), axes.raw(asked.places), asked.x.shape[1], m, 1, asked.k
+    )  # fmt: skip
+    launch(merge_kernel, (rows,), args, {"BLOCK": block, "KEPT": asked.kept}, asked.merge)
