@@ -4,8 +4,8 @@ Each round begins with nothing queued, and queues as many calls as the driver ta
 holds 1,024 launches. The figure is the least mean of several rounds, in microseconds, with the median of the rounds,
 how many kernels a call launches, and torch's own function beside it where there is one. The driver takes about 3 us of
 a launch. Most shapes are those of one token of a model with a hidden size of 4096. ``quantized_matmul`` of 512 rows is
-what is selected for them: a kernel that dequantizes, and torch's product; the kernel that unpacks them on the way stands
-beside it.
+what is selected for them: a kernel that dequantizes, and torch's product; the kernel that unpacks them on the way
+stands beside it.
 
 ``python -m benchmarks.kernels.calls --host [OUT.json]`` needs no GPU: it measures what of a call is Python, with
 launches that do nothing (see ``host_calls``).
