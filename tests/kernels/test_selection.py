@@ -25,8 +25,7 @@ from rocmend.kernels.select import consider
 from rocmend.kernels.target import by_name
 
 GOLDEN = Path(__file__).with_name("golden") / "selection.json"
-TARGETS = ("gfx906", "gfx90a", "gfx942", "gfx950", "gfx1010", "gfx1030", "gfx1100", "gfx1151", "gfx1201")
-TARGETS += ("sm80", "sm90", "cpu")
+AMD = ("gfx906", "gfx90a", "gfx942", "gfx950", "gfx1010", "gfx1030", "gfx1100", "gfx1151", "gfx1201")
 HALF = ("float32", "bfloat16")
 SIZES = ((256, 512), (4096, 4096), (14336, 4096), (1024, 65536))
 GRIDS: dict[str, tuple[Any, ...]] = {
@@ -43,7 +42,7 @@ def _problems(op: Op) -> Iterator[Any]:
 def selected(name: str) -> dict[str, dict[str, Any]]:
     """Select implementations of an op on every target."""
     op, found = registry.get(name), {}
-    for target in map(by_name, TARGETS):
+    for target in map(by_name, (*AMD, "sm80", "sm90", "cpu")):
         taken = [
             next((one.implementation.name for one in consider(op, problem, target, here=False) if one.taken), "none")
             for problem in _problems(op)
