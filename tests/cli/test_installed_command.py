@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ from rocmend.core.evidence import Evidence
 from rocmend.core.verdict import Verdict
 from rocmend.store.store import Store
 
+from .conftest import plain_installation
 from .port_project import KERNEL
 
 Run = Callable[..., Any]
@@ -219,6 +221,35 @@ def test_what_is_not_there_is_an_error(installed: Run, tmp_path: Path) -> None:
         assert done.err.startswith("rocmend: ["), call
 
 
+def test_a_gpu_that_the_driver_does_not_show_is_not_called_absent(installed: Run) -> None:
+    page = installed("check", "--machine", "no-driver", "--no-store", "-o", "no-driver.html", "--format", "html").out
+    assert "<h1>no-driver: GPU not visible</h1>" in page
+    assert "There is no AMD GPU" not in page
+    assert "built for ROCm" in page
+    none = installed("check", "--machine", "no-amd-gpu", "--no-store", "-o", "none.html", "--format", "html").out
+    assert "<h1>no-amd-gpu: no AMD GPU</h1>" in none
+
+
+def test_a_target_that_is_elsewhere_begins_with_what_to_install(installed: Run) -> None:
+    page = installed("check", "--target", "gfx1151", "--no-probe", "--no-store", "--format", "html").out
+    assert page.index("PyTorch for gfx1151") < page.index("not checked here</h2>")
+
+
+def test_why_a_way_to_install_does_not_serve_is_said_in_words(installed: Run) -> None:
+    text = flat(installed("wheel", "choose", "jax", "--all", "--target", "gfx1151", "--format", "md").out)
+    assert "it needs ROCm 10 installed on this machine" in text
+    assert "starts(" not in text
+
+
+def test_pictures_that_say_nothing_are_left_out(installed: Run) -> None:
+    healthy = installed("check", "--machine", "rx-7900-xtx", "--no-store", "-o", "a.html", "--format", "html").out
+    assert "Save area for interrupted kernels" not in healthy
+    assert "Clocks when this was read" not in healthy
+    ill = installed("check", "--machine", "strix-halo", "--no-store", "-o", "b.html", "--format", "html").out
+    assert "Save area for interrupted kernels" in ill
+    assert "Clocks when this was read" in ill
+
+
 TORCH = {"asked": "2.7.1+rocm6.3", "active": "2.8.0+rocm6.4", ".venv": "2.9.1+rocm7.0"}
 
 
@@ -331,15 +362,22 @@ def test_sizes_of_an_installed_torch_are_those_of_its_files(installed: Run, envi
     assert re.search(r"2 code objects, [\d.]+ (Ki)?B", text)
 
 
-@pytest.mark.parametrize("command", ["check", "tune"])
-def test_kernels_without_torch_say_what_to_install(installed: Run, tmp_path: Path, command: str) -> None:
-    for module in ("torch", "triton"):
-        text = f"raise ModuleNotFoundError(\"No module named '{module}'\", name='{module}')\n"
-        (tmp_path / f"{module}.py").write_text(text)
-    done = installed("kernels", command, "rms_norm", PYTHONPATH=str(tmp_path))
-    assert (done.code, done.out) == (2, "")
-    assert done.err.startswith("rocmend: [kernels] needs torch, which is not installed.\n")
-    assert "`rocmend wheel choose` prints the command" in done.err
+def test_kernels_without_torch_say_what_to_install(installed: Run, tmp_path: Path) -> None:
+    """Both where there is none, and where what is there cannot import a part of itself."""
+    python = plain_installation(tmp_path / "plain")
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text(
+        "raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')"
+    )
+    for command in ("check", "tune"):
+        done = installed("kernels", command, "rms_norm", PYTHONPATH=str(tmp_path))
+        none = subprocess.run(
+            [python, "-m", "rocmend", "kernels", command, "rms_norm"], capture_output=True, text=True, check=False
+        )
+        assert (done.code, done.out) == (none.returncode, none.stdout) == (2, "")
+        for err in (done.err, none.stderr):
+            assert err.startswith(f"rocmend: [kernels {command}] needs torch, which is not installed.\n")
+            assert "`rocmend wheel choose` prints the command" in err
 
 
 def test_the_name_alone_says_where_to_begin(installed: Run) -> None:

@@ -59,6 +59,7 @@ def _run(op: str, verdict: Verdict = Verdict.PASS, target: str = "gfx1151") -> O
         versions={"torch": "2.11.0", "triton": "3.6.0"},
         started_at="2026-11-21T08:00:00.000",
         sizes=("tiny",),
+        implementations={"rows": 9, "tiles": 1},
     )
 
 
@@ -140,9 +141,9 @@ def test_the_problem_that_explain_suggests_names_a_target_where_torch_is_missing
 
 @pytest.mark.parametrize("tier", ["reference", "nonsense"])
 def test_explain_follows_what_was_asked_for(tier: str, rocmend: Run) -> None:
-    from rocmend.kernels import choose
+    from rocmend.kernels import select
 
-    with choose.prefer(tier):
+    with select.prefer(tier):
         data = json.loads(rocmend("kernels", "explain", *PROBLEM, "--target", "gfx1151", "--json").out)["data"]
     taken = [one["tier"] for one in data["considered"] if one["taken"]]
     assert taken == (["reference"] if tier == "reference" else [])

@@ -12,13 +12,12 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels import choose, executor
-from rocmend.kernels.backends.hopper import gluon
+from rocmend.kernels import backends, executor, select
 from rocmend.kernels.executor import Recorder
-from rocmend.kernels.ops.matmul.quantized_matmul import OP, Problem, few, gemv
+from rocmend.kernels.ops.matmul.quantized_matmul import OP, Problem
 from rocmend.kernels.ops.matmul.quantized_matmul.function import quantized_matmul
-from rocmend.kernels.ops.matmul.quantized_matmul.host import kernel_of
-from rocmend.kernels.target import by_name
+from rocmend.kernels.ops.matmul.quantized_matmul.rules import MOST_DEPTH
+from rocmend.kernels.target import Target, by_name
 
 pytestmark = [pytest.mark.cpu, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 
@@ -49,7 +48,7 @@ def test_as_mlx(name: str, dtype: str, tier: str) -> None:
         x, wanted = (values[f"{name}/{dtype}/{kind}/{part}"] for part in ("x", "y"))
         x = x.to(getattr(torch, dtype))
         biases = parts[2] if len(parts) > 2 else None
-        with choose.prefer(tier):
+        with select.prefer(tier):
             out = quantized_matmul(
                 x, parts[0], parts[1], biases, transpose=kind == "t", group_size=int(group), bits=int(bits), mode=mode
             )
@@ -67,7 +66,7 @@ def _weights(*shape: int, dtype: Any = torch.float32) -> tuple[Any, Any, Any]:
 def test_words_may_be_unsigned() -> None:
     w, scales, biases = _weights(8, 128)
     x = torch.randn(2, 128)
-    with choose.prefer("triton"):
+    with select.prefer("triton"):
         signed = quantized_matmul(x, w, scales, biases)
         unsigned = quantized_matmul(x, w.view(torch.uint32), scales, biases)
     assert torch.equal(signed, unsigned)
@@ -85,9 +84,9 @@ def test_words_may_be_unsigned() -> None:
 )
 def test_leading_axes(x: tuple[int, ...], w: tuple[int, ...], out: tuple[int, ...]) -> None:
     a, weights = torch.randn(x), _weights(*w)
-    with choose.prefer("triton"):
+    with select.prefer("triton"):
         got = quantized_matmul(a, *weights)
-    with choose.prefer("reference"):
+    with select.prefer("reference"):
         wanted = quantized_matmul(a, *weights)
     assert got.shape == wanted.shape == out
     torch.testing.assert_close(got, wanted, rtol=1e-5, atol=1e-4)
@@ -96,7 +95,7 @@ def test_leading_axes(x: tuple[int, ...], w: tuple[int, ...], out: tuple[int, ..
 def test_types_promote_as_in_mlx() -> None:
     w, scales, biases = _weights(8, 128)
     x = torch.randn(2, 128, dtype=torch.bfloat16)
-    with choose.prefer("triton"):
+    with select.prefer("triton"):
         assert quantized_matmul(x, w, scales, biases).dtype == torch.float32
         assert quantized_matmul(x.half(), w, scales.bfloat16(), biases.bfloat16()).dtype == torch.float32
         assert quantized_matmul(x, w, scales.bfloat16(), biases.bfloat16()).dtype == torch.bfloat16
@@ -133,6 +132,10 @@ def _problem(**change: Any) -> Problem:
     )  # fmt: skip
 
 
+def _kernel(problem: Problem, target: Target) -> str:
+    return select.select(OP, problem, target, "triton").implementation
+
+
 @pytest.mark.parametrize(
     ("change", "target", "kernel"),
     [
@@ -166,25 +169,23 @@ def _problem(**change: Any) -> Problem:
     ],
 )
 def test_kernel_by_target(change: dict[str, Any], target: str, kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(few, "_SUITED", True)
-    monkeypatch.setattr(gluon, "SUITED", True)
-    assert kernel_of(_problem(**change), by_name(target)) == kernel
+    monkeypatch.setattr(backends, "MEASURED", True)
+    assert _kernel(_problem(**change), by_name(target)) == kernel
 
 
 def test_where_triton_spreads_lanes_otherwise_the_kernel_for_a_few_rows_is_not_taken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(few, "_SUITED", False)
-    monkeypatch.setattr(gluon, "SUITED", False)
-    taken = [kernel_of(_problem(rows=rows), by_name("sm90")) for rows in (1, 8, 32)]
+    monkeypatch.setattr(backends, "MEASURED", False)
+    taken = [_kernel(_problem(rows=rows), by_name("sm90")) for rows in (1, 8, 32)]
     assert taken == ["gemv", "kept", "tiles"]
 
 
 def test_many_rows_are_the_vendors() -> None:
-    some, many = (choose.choose(OP, _problem(rows=rows), by_name("gfx942")) for rows in (64, 4096))
-    assert (some.implementation, many.implementation) == ("fused", "dequantize+matmul")
-    huge = choose.choose(OP, _problem(rows=4096, columns=1 << 20), by_name("gfx942"))
-    assert huge.implementation == "fused"
+    some, many = (select.select(OP, _problem(rows=rows), by_name("gfx942")) for rows in (64, 4096))
+    assert (some.implementation, many.implementation) == ("tiles", "dequantize+matmul")
+    huge = select.select(OP, _problem(rows=4096, columns=1 << 20), by_name("gfx942"))
+    assert huge.implementation == "tiles"
 
 
 def test_few_tiles_are_split_along_the_sum() -> None:
@@ -192,7 +193,7 @@ def test_few_tiles_are_split_along_the_sum() -> None:
     x = torch.empty(2, 4096, dtype=torch.bfloat16, device="meta")
     w = torch.empty(256, 512, dtype=torch.int32, device="meta")
     scales = torch.empty(256, 64, dtype=torch.bfloat16, device="meta")
-    with executor.using(recorder), choose.prefer("triton"):
+    with executor.using(recorder), select.prefer("triton"):
         out = quantized_matmul(x, w, scales, scales)
     assert out.shape == (2, 256)
     assert [launch.kernel.__name__ for launch in recorder.launches] == ["groups_kernel", "sum_kernel"]
@@ -203,5 +204,5 @@ def test_few_tiles_are_split_along_the_sum() -> None:
 @pytest.mark.parametrize("target", ["gfx1151", "gfx942", "gfx1030", "sm80"])
 def test_lanes_hold_x_up_to_a_depth(group: int, target: str) -> None:
     problem = _problem(group_size=group, columns=2048, rows=1)
-    assert kernel_of(problem._replace(depth=gemv.MOST_DEPTH), by_name(target)) in {"gemv", "lanes"}
-    assert kernel_of(problem._replace(depth=2 * gemv.MOST_DEPTH), by_name(target)) != "gemv"
+    assert _kernel(problem._replace(depth=MOST_DEPTH), by_name(target)) in {"gemv", "lanes"}
+    assert _kernel(problem._replace(depth=2 * MOST_DEPTH), by_name(target)) != "gemv"

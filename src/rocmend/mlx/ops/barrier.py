@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rocmend.mlx import ops
 from rocmend.mlx.arguments import to_array
 from rocmend.mlx.array import array, record_many
-from rocmend.mlx.ops.elementwise import flat, primitive, unary
-from rocmend.mlx.primitive import Primitive
+from rocmend.mlx.ops.define import unary
+from rocmend.mlx.ops.elementwise import batched, flat
+from rocmend.mlx.primitive import STOP_GRADIENT, Primitive
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,21 +18,10 @@ if TYPE_CHECKING:
 
 __all__ = ["depends", "stop_gradient"]
 
-STOP_GRADIENT = primitive("StopGradient", lambda node, x: x, view=True)
-flat(STOP_GRADIENT)
-
-
-def stop_gradient(a: array, /, *, stream: Any = None) -> array:
-    """Return the array itself, through which no derivative goes.
-
-    Args:
-        a: any array or number.
-        stream: where to compute it.
-
-    Returns:
-        An array of the shape and type of ``a``.
-    """
-    return unary(STOP_GRADIENT, a, stream)
+STOP_GRADIENT.vmap = batched
+stop_gradient = unary(
+    "stop_gradient", STOP_GRADIENT, "Return the array itself, through which no derivative goes.", derivative=flat
+)
 
 
 def _depends(node: Node, *tensors: Any) -> tuple[Any, ...]:

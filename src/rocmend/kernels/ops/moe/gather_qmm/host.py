@@ -11,6 +11,7 @@ from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.launch import LaunchPlan
 from rocmend.kernels.ops.matmul.quantized_matmul import gemv
+from rocmend.kernels.ops.matmul.quantized_matmul.rules import rejects_row
 from rocmend.kernels.ops.moe.gather_qmm import Problem, shape_class
 from rocmend.kernels.ops.moe.gather_qmm.arguments import Arguments, Weights
 from rocmend.kernels.ops.moe.gather_qmm.kernels.columns import columns_kernel
@@ -54,7 +55,7 @@ def kernel_of(problem: Problem, target: Target) -> str:
     matrix = p.dtype != "float32" and (bool(target.matrix_dtypes) or target.vendor == "cpu")
     # From as many rows as experts on, enough of them share one.
     if shape_class(p) == "few" and not (matrix and p.pairs * p.m >= max(p.experts, SINGLE_PAIRS)):
-        return "gemv" if gemv.suits(p.mode, p.bits, p.m, p.k) else "pairs"
+        return "gemv" if rejects_row(p.mode, p.bits, p.m, p.k) is None else "pairs"
     # The interpreter checks both.
     asm = nvidia_only("gather_qmm.tiles", target) or (target.vendor == "cpu" and p.pairs % 2 == 0)
     known = (p.mode, p.dtype) == ("mxfp4", "bfloat16") or (p.mode == "affine" and p.bits in {4, 8} and matrix)
