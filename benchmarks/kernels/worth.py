@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 import torch
 
 from rocmend import kernels
-from rocmend.kernels.without import NVIDIA, switched_off
+from rocmend.kernels.without import kernels as kernel_names
+from rocmend.kernels.without import switched_off
 
 DEVICE = torch.device("cuda")
 CACHE_BYTES = 160_000_000
@@ -35,7 +36,7 @@ class Shape(NamedTuple):
 
 
 def _of(op: str) -> tuple[str, ...]:
-    return tuple(name for name in NVIDIA if name.startswith(f"{op}."))
+    return tuple(name for name in kernel_names("nvidia") if name.startswith(f"{op}."))
 
 
 def _weights(*shape: int, columns: int, bits: int = 4, group: int = 64) -> tuple[torch.Tensor, ...]:

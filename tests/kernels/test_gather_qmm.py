@@ -12,8 +12,7 @@ np = pytest.importorskip("numpy")
 pytest.importorskip("triton")
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels import dequantize, executor, gather_mm, gather_qmm, gather_qmm_swiglu, quantize, select
-from rocmend.kernels.backends.hopper import gluon
+from rocmend.kernels import backends, dequantize, executor, gather_mm, gather_qmm, gather_qmm_swiglu, quantize, select
 from rocmend.kernels.target import by_name
 from rocmend.kernels.tuning import Config
 from rocmend.kernels.tuning.lookup import forced
@@ -103,7 +102,7 @@ def test_a_few_rows_on_any_gpu(
     form: tuple[str, int, int], dtype: str, target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every format and type has a kernel that needs neither Gluon nor a vendor's instructions."""
-    monkeypatch.setattr(gluon, "SUITED", False)
+    monkeypatch.setattr(backends, "MEASURED", False)
     mode, bits, group = form
     kind = getattr(torch, dtype)
     x = torch.empty(2, 1, 1, 512, dtype=kind, device="meta")

@@ -12,6 +12,7 @@ from rocmend.kernels.common.routing import direct_is_better, route, tiles_at_mos
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.launch import LaunchPlan, launch
 from rocmend.kernels.ops.matmul.quantized_matmul import gemv
+from rocmend.kernels.ops.matmul.quantized_matmul.rules import rejects_row
 from rocmend.kernels.ops.moe.gather_qmm import shape_class
 from rocmend.kernels.ops.moe.gather_qmm.arguments import Arguments, Weights
 from rocmend.kernels.ops.moe.gather_qmm.kernels.grouped import grouped_kernel
@@ -73,7 +74,7 @@ def _few(a: Arguments, types: Sequence[torch.dtype | None] = ()) -> Launches:
 def _any_address(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) -> Launches:
     """Plan the launch for few rows whose tensors may lie where they like."""
     rows = a.pairs.count * a.x.shape[-2]
-    if a.x.shape[-2] == 1 and gemv.suits(a.form.mode, a.form.bits, 1, a.x.shape[-1]):
+    if a.x.shape[-2] == 1 and rejects_row(a.form.mode, a.form.bits, 1, a.x.shape[-1]) is None:
         return _gemv(a, target, types)
     m, k = a.x.shape[-2:]
     size = "single" if rows <= SINGLE_PAIRS else "several"
