@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 torch = pytest.importorskip("torch")
 
 from rocmend.core.errors import UsageError  # noqa: E402
-from rocmend.torch.convolution import convolution, convolution_backward  # noqa: E402
+from rocmend.fallbacks.convolution import convolution, convolution_backward  # noqa: E402
 
 pytestmark = pytest.mark.cpu
 
