@@ -87,7 +87,7 @@ def shapes() -> Iterator[Shape]:
                     _of("quantized_matmul"),
                     functools.partial(_product, rows, n, k, bits),
                 )
-    for tokens in (1, 4, 16, 64, 512):
+    for tokens in (1, 4, 16, 64, 512, 2048):
         for gated, n, k in ((True, 768, 2048), (False, 2048, 768)):
             yield Shape(
                 f"gather_qmm{'_swiglu' * gated} {tokens} tokens, 8 of 128 experts, {k}->{n}",
