@@ -37,8 +37,8 @@ def test_they_stand_in_for_miopen_where_there_is_no_triton(monkeypatch: pytest.M
     op, target = registry.get("conv"), by_name("gfx1030")
     problem = op.problem("float16", "forward", 3136, 3136, 64, 64, 1, 9, True)
     monkeypatch.setattr(executor, "triton_unavailable", lambda _target: "triton is not installed")
-    assert select(op, problem, target, None).implementation == "columns"
-    assert select(op, problem, by_name("gfx942"), None).implementation == "torch.nn"
+    assert select(op, problem, target).implementation == "columns"
+    assert select(op, problem, by_name("gfx942")).implementation == "torch.nn"
 
 
 @given(st.lists(st.integers(0, 7), min_size=1, max_size=4), st.integers(1, 60))
