@@ -110,6 +110,12 @@ class Op:
     sources: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=())
 
+    def reference_of(self, function: str | None) -> str:
+        """Return the reference of a public function: of that name beside the first one's; ``module:function`` stays."""
+        if function is None or ":" in function:
+            return function or self.reference
+        return f"{self.reference.partition(':')[0]}:{function}"
+
     def implementation(self, name: str) -> Implementation:
         """Return the implementation with this name; raises KeyError."""
         for one in self.implementations:

@@ -8,8 +8,7 @@ import torch
 
 from rocmend.kernels.common.floats import BYTES
 from rocmend.kernels.op import Tolerance
-from rocmend.kernels.ops.memory.dropout import HERE
-from rocmend.kernels.suite import Call, Case, Maker, Size
+from rocmend.kernels.suite import Call, Case, Maker, Size, sizes
 
 
 def _case(function: str, dtype: str, shape: tuple[int, ...], p: float, *, edges: bool = False) -> Case:
@@ -21,9 +20,9 @@ def _case(function: str, dtype: str, shape: tuple[int, ...], p: float, *, edges:
 
     n = torch.Size(shape).numel()
     size: Size = "tiny" if n <= 500 else "small" if n <= 5000 else "large"
-    name = f"{function}-{dtype}-{'x'.join(map(str, shape))}-{p}{'-edges' if edges else ''}"
+    name = f"{function}-{dtype}-{sizes(shape)}-{p}{'-edges' * edges}"
     return Case(
-        name, make, dtype, size, function=function, reference=f"{HERE}.reference:{function}",
+        name, make, dtype, size, function=function,
         # Denormals may be flushed; float64 has a factor of its own, a unit of bf16 away.
         tolerance=Tolerance(ulps=2.1) if edges else None,
         compiled=n == 4096,

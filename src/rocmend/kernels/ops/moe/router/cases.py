@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rocmend.kernels.suite import Call, Case, Maker
+from rocmend.kernels.suite import Call, Case, Maker, sizes
 
 
 def _logits(m: Maker, rows: tuple[int, ...], experts: int, dtype: str) -> Any:
@@ -24,7 +24,7 @@ def _case(
     def make(m: Maker) -> Call:
         return Call((_logits(m, rows, experts, dtype), k), {"normalise": normalise})
 
-    name = f"{dtype}-{'x'.join(map(str, (*rows, experts)))}-k{k}{'-normal' * normalise}"
+    name = f"{dtype}-{sizes((*rows, experts))}-k{k}{'-normal' * normalise}"
     return Case(name, make, dtype, "tiny", compiled=compiled, edges=("empty",) if 0 in rows else ())
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rocmend.kernels.suite import Call, Case, Maker
+from rocmend.kernels.suite import Call, Case, Maker, sizes
 
 
 def _case(
@@ -16,7 +16,7 @@ def _case(
             x = m.normal(*lead, size, rows, dtype=dtype).transpose(-1, -2)
         return Call((x, m.normal(*lead, rows, dtype=dtype)))
 
-    name = f"{dtype}-{'x'.join(map(str, (*lead, rows, size)))}{'-turned' * turned}"
+    name = f"{dtype}-{sizes((*lead, rows, size))}{'-turned' * turned}"
     edges = ("empty",) if 0 in (*lead, rows, size) else ("strides",) if turned else ()
     return Case(name, make, dtype, "tiny" if rows * size < 8192 else "small", compiled=compiled, edges=edges)
 

@@ -124,7 +124,7 @@ def selective_scan_gradients(
     if grad.shape != x.shape:
         raise UsageError(OP_NAME, f"expected a gradient of shape {tuple(x.shape)}, got {tuple(grad.shape)}.")
     if x.numel() == 0 or a.numel() == 0:
-        return resolve(BACKWARD["torch"])(x, dt, a, b, c, d, state, grad, state_grad)  # type: ignore[no-any-return]  # looked up by name
+        return resolve(BACKWARD["torch"])(x, dt, a, b, c, d, state, grad, state_grad)
     chosen = implementation(OP, x.device, _problem(x, a))
     name = next(one.name for one in OP.implementations if resolve(one.run) is chosen)
     out: tuple[Tensor | None, ...] = resolve(BACKWARD[name])(x, dt, a, b, c, d, state, grad, state_grad)

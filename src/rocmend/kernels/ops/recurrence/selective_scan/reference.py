@@ -25,7 +25,7 @@ def selective_scan(
     return y.to(x.dtype), now
 
 
-def gradients(
+def selective_scan_gradients(
     x: Tensor,
     dt: Tensor,
     a: Tensor,

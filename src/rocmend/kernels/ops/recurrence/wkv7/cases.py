@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import torch
 
-from rocmend.kernels.suite import Call, Case, Maker, Size
+from rocmend.kernels.suite import Call, Case, Maker, Size, sizes
 
 DTYPES = ("float32", "float16", "bfloat16")
 
@@ -25,7 +25,7 @@ def _case(
         call = (r, decay.to(kind), k, v, (-axis).to(kind), turn.to(kind))
         return Call(call, {"state": m.normal(batch, heads, dim, dim) if state else None})
 
-    name = f"{dtype}-{'x'.join(map(str, shape))}{'-state' if state else ''}"
+    name = f"{dtype}-{sizes(shape)}{'-state' * state}"
     return Case(name, make, dtype, size, compiled=compiled)
 
 

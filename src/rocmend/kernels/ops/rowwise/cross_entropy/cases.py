@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rocmend.kernels.op import Tolerance
 from rocmend.kernels.ops.rowwise.logsumexp.cases import DTYPES, size_of
-from rocmend.kernels.suite import Call, Case, Maker
+from rocmend.kernels.suite import Call, Case, Maker, sizes
 
 # One rounding of a difference in fp32 of numbers up to 1.
 GRADIENT = {
@@ -27,8 +27,8 @@ def _case(
         grads = (m.normal(*shape[:-1]),) if backward else ()
         return Call((*grads, logits, chosen), {"label_smoothing": smoothing})
 
-    marks = f"{'-gradient' if backward else ''}{'-apart' if apart > 1 else ''}"
-    name = f"{dtype}-{'x'.join(map(str, shape))}-{targets}-smooth-{smoothing}{marks}"
+    marks = f"{'-gradient' * backward}{'-apart' if apart > 1 else ''}"
+    name = f"{dtype}-{sizes(shape)}-{targets}-smooth-{smoothing}{marks}"
     compiled = shape in ((200, 100), (200, 1000), (3, 9000), (3, 30_001), (300, 17_000))
     edges = ("empty",) if 0 in shape else ()
     if not backward:
@@ -39,7 +39,6 @@ def _case(
         dtype,
         size_of(shape),
         function="cross_entropy_backward",
-        reference="rocmend.kernels.ops.rowwise.cross_entropy.reference:cross_entropy_backward",
         compiled=compiled,
         edges=edges,
         tolerance=GRADIENT[dtype],

@@ -6,9 +6,7 @@ from collections.abc import Iterator
 
 from rocmend.kernels.ops.rowwise.gated_linear_unit import KINDS
 from rocmend.kernels.ops.rowwise.logsumexp.cases import DTYPES, size_of
-from rocmend.kernels.suite import Call, Case, Maker
-
-REFERENCE = "rocmend.kernels.ops.rowwise.gated_linear_unit.reference"
+from rocmend.kernels.suite import Call, Case, Maker, sizes
 
 
 def _case(dtype: str, kind: str, *shape: int, halves: bool = False, edges: bool = False) -> Case:
@@ -23,17 +21,10 @@ def _case(dtype: str, kind: str, *shape: int, halves: bool = False, edges: bool 
         return Call((gate, up), {"approximate": "tanh"} if kind == "gelu_tanh" else {})
 
     function = "swiglu" if kind == "silu" else "geglu"
-    name = f"{dtype}-{kind}-{'x'.join(map(str, shape))}{'-halves' if halves else ''}{'-edges' if edges else ''}"
+    name = f"{dtype}-{kind}-{sizes(shape)}{'-halves' * halves}{'-edges' * edges}"
     marks = ("nan", "inf") if edges else ("strides",) if halves else ()
     return Case(
-        name,
-        make,
-        dtype,
-        size_of(shape),
-        function=function,
-        reference=f"{REFERENCE}:{function}",
-        compiled=shape in ((4, 14336), (300, 96)),
-        edges=marks,
+        name, make, dtype, size_of(shape), function=function, compiled=shape in ((4, 14336), (300, 96)), edges=marks
     )
 
 
@@ -46,12 +37,11 @@ def _gradient(dtype: str, kind: str, *shape: int, halves: bool = False) -> Case:
         return Call((m.normal(*shape, dtype=dtype), gate, up, kind))
 
     return Case(
-        f"{dtype}-{kind}-{'x'.join(map(str, shape))}-gradients{'-halves' if halves else ''}",
+        f"{dtype}-{kind}-{sizes(shape)}-gradients{'-halves' * halves}",
         make,
         dtype,
         size_of(shape),
         function="glu_backward",
-        reference=f"{REFERENCE}:glu_backward",
         compiled=shape in ((4, 14336), (300, 96)),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rocmend.kernels.op import Tolerance
-from rocmend.kernels.suite import Call, Case, Maker, Size
+from rocmend.kernels.suite import Call, Case, Maker, Size, sizes
 
 DTYPES = ("float32", "float16", "bfloat16")
 SHAPES = ((1, 1), (3, 7), (2, 3, 64), (0, 64), (5, 0), (300, 128), (4, 4096), (2, 16384), (3, 20001))
@@ -31,7 +31,7 @@ def _plain(dtype: str, *shape: int, weighted: bool = True, edges: bool = False) 
         x = m.edges(*shape, dtype=dtype, largest=False) if edges else m.normal(*shape, dtype=dtype)
         return Call((x, *((m.normal(shape[-1], dtype=dtype) if weighted else None) for _ in range(2)), 1e-5))
 
-    name = f"{dtype}-{'x'.join(map(str, shape))}{'' if weighted else '-unweighted'}{'-edges' if edges else ''}"
+    name = f"{dtype}-{sizes(shape)}{'-unweighted' * (not weighted)}{'-edges' * edges}"
     marks = tuple(mark for mark, on in (("nan", edges), ("empty", 0 in shape), ("one", 1 in shape)) if on)
     compiled = shape in ((300, 128), (4, 4096), (2, 16384), (3, 20001)) and weighted
     return Case(name, make, dtype, size_of(shape), compiled=compiled, edges=marks)
@@ -73,12 +73,11 @@ def _gradient(dtype: str, *shape: int, weighted: bool = True) -> Case:
         return Call((grad, x, *((m.normal(shape[-1], dtype=dtype) if weighted else None) for _ in range(2)), 1e-5))
 
     return Case(
-        f"{dtype}-{'x'.join(map(str, shape))}-gradients{'' if weighted else '-unweighted'}",
+        f"{dtype}-{sizes(shape)}-gradients{'-unweighted' * (not weighted)}",
         make,
         dtype,
         size_of(shape),
         function="layer_norm_backward",
-        reference="rocmend.kernels.ops.rowwise.layer_norm.reference:layer_norm_backward",
         compiled=shape in ((100, 128), (3, 4096), (2, 16384)) and weighted,
         tolerance=GRADIENT[dtype],
     )

@@ -9,7 +9,7 @@ import torch
 from rocmend.kernels.dtypes import BY_NAME
 from rocmend.kernels.op import Tolerance
 from rocmend.kernels.ops.rowwise.logsumexp.cases import DTYPES, ODD_ROWS, size_of
-from rocmend.kernels.suite import Call, Case, Maker
+from rocmend.kernels.suite import Call, Case, Maker, sizes
 
 _LOG = "rocmend.kernels.ops.rowwise.softmax.reference:log_softmax"
 
@@ -18,7 +18,7 @@ def _plain(dtype: str, *shape: int, axis: int | tuple[int, ...] | None = -1, log
     def make(m: Maker) -> Call:
         return Call((m.normal(*shape, dtype=dtype, scale=3.0), axis))
 
-    name = f"{dtype}-{'x'.join(map(str, shape))}-axis-{axis}{'-log' if log else ''}".replace(" ", "")
+    name = f"{dtype}-{sizes(shape)}-axis-{axis}{'-log' * log}".replace(" ", "")
     compiled = shape in ((200, 128), (3, 4096), (2, 16384), (2, 40_003)) and axis == -1
     marks = ("empty",) if 0 in shape else ()
     function, reference = ("log_softmax", _LOG) if log else (None, None)
@@ -38,7 +38,7 @@ def _odd(dtype: str, *, split: bool, log: bool) -> Case:
         return Call((rows, -1))
 
     function, reference = ("log_softmax", _LOG) if log else (None, None)
-    name = f"{dtype}-odd{'-split' if split else ''}{'-log' if log else ''}"
+    name = f"{dtype}-odd{'-split' * split}{'-log' * log}"
     return Case(
         name, make, dtype, "small" if split else "tiny", edges=("nan", "inf"), function=function, reference=reference
     )
@@ -51,12 +51,11 @@ def _gradient(dtype: str, *shape: int, log: bool = False) -> Case:
         return Call((m.normal(*shape, dtype=dtype), out.to(BY_NAME[dtype])), {"log": log})
 
     return Case(
-        f"{dtype}-{'x'.join(map(str, shape))}-gradient{'-log' if log else ''}",
+        f"{dtype}-{sizes(shape)}-gradient{'-log' * log}",
         make,
         dtype,
         size_of(shape),
         function="softmax_backward",
-        reference="rocmend.kernels.ops.rowwise.softmax.reference:softmax_backward",
         compiled=not log and shape in ((200, 128), (3, 4096), (2, 16384), (2, 40_003)),
         # Differences of fp32 sums, rounded once.
         tolerance=Tolerance(ulps=8 if dtype == "float32" else 0.52, scaled=2e-6),
