@@ -39,7 +39,7 @@ def _case(
     size: Size = "tiny" if elements_ <= 500 else "small" if elements_ <= 10000 else "large"
     name = (
         f"{mode}-{'along-' if along else ''}{dtype}-{sizes(shape)}-{sizes(indices)}"
-        f"-axis{axis}-{kind}{'-outside' * beyond}"
+        f"-axis{axis}-{kind}{'-outside' * (beyond > 0)}"
     )
     return Case(
         name, make, dtype, size, function=function,

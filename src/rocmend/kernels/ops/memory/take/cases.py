@@ -38,7 +38,7 @@ def _case(
     size: Size = "tiny" if elements_ <= 2000 else "small" if elements_ <= 10000 else "large"
     name = (
         f"{'along-' if along else ''}{dtype}-{sizes(shape)}-{sizes(indices) or 'scalar'}"
-        f"-axis{axis}-{kind}{'-outside' * beyond}"
+        f"-axis{axis}-{kind}{'-outside' * (beyond > 0)}"
     )
     return Case(
         name,
