@@ -56,8 +56,9 @@ def check_report(check: Check, machine: Machine) -> Document:
     blocks: list[Block] = [overview(check.areas, check.diagnosis), *todo_blocks(check.diagnosis, machine)]
     if serious or not check.diagnosis.hypothetical_target:
         blocks.append(Section("Findings", tuple(finding_card(item, check.diagnosis) for item in serious) or (nothing,)))
+    install = Section("What to install", _install(check), folded=not check.diagnosis.hypothetical_target)
     if check.diagnosis.hypothetical_target:
-        blocks += undecided_blocks(check.diagnosis)
+        blocks += [install, *undecided_blocks(check.diagnosis)]
     if notes:
         blocks.append(Section("Good to know", notes, folded=True))
     if check.wheels:
@@ -71,7 +72,8 @@ def check_report(check: Check, machine: Machine) -> Document:
         summary = f"{summary} {told}"
         tone = project_tone if tone in {Tone.GOOD, Tone.INFO, Tone.ADVICE, Tone.PLAIN} else tone
     blocks.append(Section("What works", _probes(check), folded=check.probes is None))
-    blocks.append(Section("What to install", _install(check), folded=True))
+    if not check.diagnosis.hypothetical_target:
+        blocks.append(install)
     blocks.append(Section("What to set", _settings(check), folded=True))
     if check.facts:
         blocks.append(Section("The machine", (_machine(check),), folded=True))
@@ -107,7 +109,8 @@ def check_summary(check: Check, report: str) -> Document:
 def _title(check: Check) -> str:
     if check.diagnosis.hypothetical_target:
         return check.diagnosis.about
-    return f"{check.machine}: {', '.join(check.targets) or 'no AMD GPU'}"
+    unseen = "no AMD GPU" if check.diagnosis.no_amd_gpu else "GPU not visible"
+    return f"{check.machine}: {', '.join(check.targets) or unseen}"
 
 
 def _machine(check: Check) -> Pairs:
@@ -120,6 +123,8 @@ def _wheel_cards(wheel: InspectedWheel) -> list[Card]:
 
 
 def _install(check: Check) -> tuple[Block, ...]:
+    if not check.choices and not check.diagnosis.no_amd_gpu:
+        return (Text("The GPU is not visible: first make it so, or name it with `--target`, e.g. `--target gfx1151`."),)
     if not check.choices:
         return (Text("There is no AMD GPU to install for. Name one with `--target`, e.g. `--target gfx1151`."),)
     blocks: list[Block] = []

@@ -203,7 +203,7 @@ def check_document(runs: Sequence[OpRun], kept: str | None) -> Document:
         ]
         for run in runs
     ]
-    blocks: list[Block] = [table(["op", "verdict", "passed", "worst error", "s"], rows)]
+    blocks: list[Block] = [table(["op", "verdict", "passed", "worst error", "time, s"], rows)]
     blocks += [_failure(run) for run in failed]
     if runs:
         versions = ", ".join(f"{name} {version}" for name, version in runs[0].versions.items())
