@@ -56,6 +56,16 @@ def check_alike(op: str, **tensors: Tensor) -> None:
         raise UsageError(op, f"expected {' and '.join(tensors)} of one shape and type, got {got}.")
 
 
+def check_mask(op: str, mask: Tensor | None, shape: Sequence[int]) -> None:
+    """Check a mask that may be None.
+
+    Raises:
+        UsageError: Another shape, or not bool.
+    """
+    if mask is not None and (mask.shape != tuple(shape) or mask.dtype != torch.bool):
+        raise UsageError(op, f"expected a bool mask of shape {tuple(shape)}, got {tuple(mask.shape)}, {mask.dtype}.")
+
+
 def check_no_gradient(op: str, expected: str, *tensors: Tensor, why: str = "", next_step: str = "") -> None:
     """Check that no gradient is asked for.
 
