@@ -10,6 +10,8 @@ from rocmend.kernels.target import Target
 
 BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 """Bytes of an element of each type that kernels take."""
+FLOATS = tuple(BYTES)
+"""The types that kernels take."""
 NUMBERS = {
     "bool": 1, "int8": 1, "int16": 2, "int32": 4, "int64": 8, "uint8": 1, "uint16": 2, "uint32": 4, "uint64": 8,
     "float16": 2, "bfloat16": 2, "float32": 4, "float64": 8,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 
 from rocmend.kernels.op import Tolerance
-from rocmend.kernels.suite import Call, Case, Maker, Size, sizes
+from rocmend.kernels.suite import Call, Case, Maker, size_of, sizes
 
 FLOATS = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 
@@ -18,7 +18,7 @@ def _case(function: str, shape: tuple[int, ...], output: str, keys: tuple[int, .
         return Call((key, shape), options)
 
     elements = torch.Size(shape).numel()
-    size: Size = "tiny" if elements <= 128 else "small" if elements <= 2000 else "large"
+    size = size_of(elements, 128, 2000)
     label = "-".join(str(value).removeprefix("torch.") for value in options.values())
     name = f"{function}-{output}-{sizes(keys)}-{sizes(shape) or 'scalar'}-{label}"
     # The logarithms and erfinv of a GPU are within a few units of the last place; where two cancel, of their size.

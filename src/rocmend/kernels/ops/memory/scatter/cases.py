@@ -11,7 +11,7 @@ from rocmend.kernels.common.floats import NUMBERS
 from rocmend.kernels.dtypes import BY_NAME
 from rocmend.kernels.ops.memory.scatter import MODES
 from rocmend.kernels.ops.rowwise.sort.cases import elements
-from rocmend.kernels.suite import Call, Case, Maker, Size, sizes
+from rocmend.kernels.suite import Call, Case, Maker, size_of, sizes
 
 
 def _values(m: Maker, *shape: int, dtype: str, mode: str) -> Tensor:
@@ -36,7 +36,7 @@ def _case(
 
     function = "put_along_axis" if along else "scatter"
     elements_ = torch.Size(shape).numel() + torch.Size(indices).numel()
-    size: Size = "tiny" if elements_ <= 500 else "small" if elements_ <= 10000 else "large"
+    size = size_of(elements_, 500, 10000)
     name = (
         f"{mode}-{'along-' if along else ''}{dtype}-{sizes(shape)}-{sizes(indices)}"
         f"-axis{axis}-{kind}{'-outside' * (beyond > 0)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from rocmend.kernels.common.floats import FLOATS
 from rocmend.kernels.suite import Call, Case, Maker, sizes
 
 
@@ -30,7 +31,7 @@ def _case(
 
 def cases() -> Iterator[Case]:
     """Yield the cases."""
-    for dtype in ("float32", "float16", "bfloat16"):
+    for dtype in FLOATS:
         yield _case(dtype, (1, 1), 128, 8, normalise=True, compiled=True)
         yield _case(dtype, (3,), 64, 6, compiled=True)
         yield _case(dtype, (2, 5), 128, 8)

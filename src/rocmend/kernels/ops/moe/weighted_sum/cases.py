@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rocmend.kernels.common.floats import FLOATS
 from rocmend.kernels.suite import Call, Case, Maker, sizes
 
 
@@ -23,7 +24,7 @@ def _case(
 
 def cases() -> Iterator[Case]:
     """Yield the cases."""
-    for dtype in ("float32", "float16", "bfloat16"):
+    for dtype in FLOATS:
         yield _case(dtype, (1, 1), 8, 2048, compiled=True)
         yield _case(dtype, (3,), 4, 70)
         yield _case(dtype, (2, 2), 32, 300)

@@ -12,7 +12,7 @@ from rocmend.kernels.dtypes import BY_NAME
 from rocmend.kernels.op import Tolerance
 from rocmend.kernels.ops.recurrence.scan import FUNCTIONS
 from rocmend.kernels.ops.rowwise.sort.cases import elements
-from rocmend.kernels.suite import Call, Case, Maker, Size, sizes
+from rocmend.kernels.suite import Call, Case, Maker, size_of, sizes
 
 
 def _output(dtype: str, function: str) -> str:
@@ -43,7 +43,7 @@ def _case(
         return Call((x.transpose(0, -1) if permuted else x, axis), {"reverse": reverse, "inclusive": inclusive})
 
     length = max(shape)
-    size: Size = "tiny" if length <= 64 else "small" if length <= 200 else "large"
+    size = size_of(length, 64, 200)
     name = (
         f"{function}-{dtype}-{sizes(shape)}-axis{axis}{'-reverse' * reverse}"
         f"{'-exclusive' * (not inclusive)}{'-edges' * edges}{'-permuted' * permuted}"

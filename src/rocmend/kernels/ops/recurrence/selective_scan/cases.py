@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rocmend.kernels.common.floats import FLOATS
 from rocmend.kernels.op import Tolerance
 from rocmend.kernels.suite import Call, Case, Maker, Size, sizes
 
-DTYPES = ("float32", "float16", "bfloat16")
 Shape = tuple[int, int, int, int]  # B, T, M, N
 
 
@@ -62,7 +62,7 @@ def _strided(dtype: str) -> Case:
 
 def cases() -> Iterator[Case]:
     """Yield the cases."""
-    for dtype in DTYPES:
+    for dtype in FLOATS:
         yield _case(dtype, (2, 1, 40, 16), size="tiny")
         yield _case(dtype, (1, 3, 9, 5), full=False, size="tiny")
         yield _case(dtype, (1, 31, 20, 16), size="tiny")

@@ -54,19 +54,13 @@ def run(
         config = config_for("ssd", "recurrent", "step" if times == 1 else "steps", target)
         rows = min(int(config.constants["BLOCK_V"]), power_of_two(width, 1))
         launch(
-            recurrent_kernel,
-            (batch * heads, -(-width // rows)),
-            (c, b, x, dt, None, *vectors, *strides),
-            {**constants, "VECTOR": False, "BLOCK_V": rows},
-            config,
-        )
+            recurrent_kernel, (batch * heads, -(-width // rows)), (c, b, x, dt, None, *vectors, *strides),
+            {**constants, "VECTOR": False, "BLOCK_V": rows}, config,
+        )  # fmt: skip
         return y, new_state
     columns = min(int(config.constants["BLOCK_V"]), power_of_two(width))
     launch(
-        chunk_kernel,
-        (batch * heads, -(-width // columns)),
-        (c, b, x, None, dt, None, *vectors, *strides),
-        {**constants, "BLOCK_V": columns},
-        config,
-    )
+        chunk_kernel, (batch * heads, -(-width // columns)), (c, b, x, None, dt, None, *vectors, *strides),
+        {**constants, "BLOCK_V": columns}, config,
+    )  # fmt: skip
     return y, new_state

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 import torch
 
+from rocmend.kernels.common.floats import FLOATS
 from rocmend.kernels.suite import Call, Case, Maker, Size, sizes
-
-DTYPES = ("float32", "float16", "bfloat16")
 
 
 def _case(
@@ -31,7 +30,7 @@ def _case(
 
 def cases() -> Iterator[Case]:
     """Yield the cases."""
-    for dtype in DTYPES:
+    for dtype in FLOATS:
         yield _case(dtype, (2, 1, 2, 64), size="tiny")
         yield _case(dtype, (1, 9, 3, 20), state=False, size="tiny")
         yield _case(dtype, (1, 30, 2, 64))

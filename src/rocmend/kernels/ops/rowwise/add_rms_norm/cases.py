@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rocmend.kernels.common.floats import FLOATS
 from rocmend.kernels.op import Tolerance
-from rocmend.kernels.ops.rowwise.rms_norm.cases import DTYPES, GRADIENT, size_of
+from rocmend.kernels.ops.rowwise.rms_norm.cases import GRADIENT, norm_size
 from rocmend.kernels.suite import Call, Case, Maker, sizes
 
 # Three roundings, after adding, normalising and weighting, where the reference has none: up to a unit each.
@@ -23,19 +24,16 @@ def _case(dtype: str, *shape: int, weighted: bool = True, backward: bool = False
 
     marks = f"{'-unweighted' * (not weighted)}{'-gradients' * backward}{'-strided' * strided}"
     return Case(
-        f"{dtype}-{sizes(shape)}{marks}",
-        make,
-        dtype,
-        size_of(shape),
+        f"{dtype}-{sizes(shape)}{marks}", make, dtype, norm_size(shape),
         function="add_rms_norm_backward" if backward else "add_rms_norm",
         compiled=shape in ((4, 4096), (2, 20_001)) and weighted,
         tolerance=(GRADIENT if backward else FORWARD)[dtype],
-    )
+    )  # fmt: skip
 
 
 def cases() -> Iterator[Case]:
     """Yield the cases."""
-    for dtype in DTYPES:
+    for dtype in FLOATS:
         for shape in ((1, 1), (3, 7), (0, 4), (70, 96), (4, 4096), (2, 20_001), (20_000, 4096), (3, 300_001)):
             yield _case(dtype, *shape)
         yield _case(dtype, 4, 100, weighted=False)

@@ -8,7 +8,7 @@ import torch
 
 from rocmend.kernels.common.floats import NUMBERS
 from rocmend.kernels.ops.rowwise.sort.cases import elements
-from rocmend.kernels.suite import Call, Case, Maker, Size, sizes
+from rocmend.kernels.suite import Call, Case, Maker, size_of, sizes
 
 
 def _case(dtype: str, shape: tuple[int, ...], axis: int | None, function: str, *, permuted: bool = False) -> Case:
@@ -17,17 +17,13 @@ def _case(dtype: str, shape: tuple[int, ...], axis: int | None, function: str, *
         return Call((x.transpose(0, -1) if permuted else x, axis))
 
     length = max(shape)
-    size: Size = "tiny" if length <= 128 else "small" if length <= 1000 else "large"
+    size = size_of(length, 128, 1000)
     name = f"{function}-{dtype}-{sizes(shape)}-axis{axis}{'-permuted' * permuted}"
     return Case(
-        name,
-        make,
-        dtype,
-        size,
-        function=function,
+        name, make, dtype, size, function=function,
         compiled=dtype in ("float32", "bfloat16", "int64") and shape in ((2, 151_936), (3000, 70)),
         edges=("strides",) if permuted else ("nan", "odd"),
-    )
+    )  # fmt: skip
 
 
 def _beyond(m: Maker) -> Call:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rocmend.kernels.common.floats import FLOATS
 from rocmend.kernels.ops.rowwise.gated_linear_unit import KINDS
-from rocmend.kernels.ops.rowwise.logsumexp.cases import DTYPES, size_of
+from rocmend.kernels.ops.rowwise.logsumexp.cases import rows_size
 from rocmend.kernels.suite import Call, Case, Maker, sizes
 
 
@@ -24,7 +25,7 @@ def _case(dtype: str, kind: str, *shape: int, halves: bool = False, edges: bool 
     name = f"{dtype}-{kind}-{sizes(shape)}{'-halves' * halves}{'-edges' * edges}"
     marks = ("nan", "inf") if edges else ("strides",) if halves else ()
     return Case(
-        name, make, dtype, size_of(shape), function=function, compiled=shape in ((4, 14336), (300, 96)), edges=marks
+        name, make, dtype, rows_size(shape), function=function, compiled=shape in ((4, 14336), (300, 96)), edges=marks
     )
 
 
@@ -37,18 +38,14 @@ def _gradient(dtype: str, kind: str, *shape: int, halves: bool = False) -> Case:
         return Call((m.normal(*shape, dtype=dtype), gate, up, kind))
 
     return Case(
-        f"{dtype}-{kind}-{sizes(shape)}-gradients{'-halves' * halves}",
-        make,
-        dtype,
-        size_of(shape),
-        function="glu_backward",
-        compiled=shape in ((4, 14336), (300, 96)),
-    )
+        f"{dtype}-{kind}-{sizes(shape)}-gradients{'-halves' * halves}", make, dtype, rows_size(shape),
+        function="glu_backward", compiled=shape in ((4, 14336), (300, 96)),
+    )  # fmt: skip
 
 
 def cases() -> Iterator[Case]:
     """Yield the cases."""
-    for dtype in DTYPES:
+    for dtype in FLOATS:
         for kind in KINDS:
             for shape in ((1, 1), (3, 7), (0, 5), (2, 3, 65)):
                 yield _case(dtype, kind, *shape)

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import torch
 
+from rocmend.kernels.common.floats import FLOATS
 from rocmend.kernels.dtypes import BY_NAME
 from rocmend.kernels.op import Tolerance
-from rocmend.kernels.ops.rowwise.logsumexp.cases import DTYPES, ODD_ROWS, size_of
+from rocmend.kernels.ops.rowwise.logsumexp.cases import ODD_ROWS, rows_size
 from rocmend.kernels.suite import Call, Case, Maker, sizes
 
 _LOG = "rocmend.kernels.ops.rowwise.softmax.reference:log_softmax"
@@ -23,7 +24,7 @@ def _plain(dtype: str, *shape: int, axis: int | tuple[int, ...] | None = -1, log
     marks = ("empty",) if 0 in shape else ()
     function, reference = ("log_softmax", _LOG) if log else (None, None)
     return Case(
-        name, make, dtype, size_of(shape), compiled=compiled, edges=marks, function=function, reference=reference
+        name, make, dtype, rows_size(shape), compiled=compiled, edges=marks, function=function, reference=reference
     )
 
 
@@ -54,7 +55,7 @@ def _gradient(dtype: str, *shape: int, log: bool = False) -> Case:
         f"{dtype}-{sizes(shape)}-gradient{'-log' * log}",
         make,
         dtype,
-        size_of(shape),
+        rows_size(shape),
         function="softmax_backward",
         compiled=not log and shape in ((200, 128), (3, 4096), (2, 16384), (2, 40_003)),
         # Differences of fp32 sums, rounded once.
@@ -64,7 +65,7 @@ def _gradient(dtype: str, *shape: int, log: bool = False) -> Case:
 
 def cases() -> Iterator[Case]:
     """Yield the cases."""
-    for dtype in DTYPES:
+    for dtype in FLOATS:
         for shape in ((1, 1), (3, 7), (0, 4), (2, 0), (200, 128), (3, 4096), (2, 16384), (2, 40_003)):
             yield _plain(dtype, *shape)
         for shape in ((262144, 128), (8192, 4096), (1024, 32768), (4, 300_001)):
