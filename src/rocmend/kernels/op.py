@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
@@ -128,6 +129,11 @@ def resolve(reference: str) -> Any:
     """Import ``module:attribute``."""
     module, _, attribute = reference.partition(":")
     return getattr(importlib.import_module(module), attribute)
+
+
+def beside(function: Callable[..., Any], name: str) -> Any:
+    """Return what has a name in a function's module: another function of the same implementation."""
+    return getattr(sys.modules[function.__module__], name)
 
 
 CaseSource = Callable[[], Iterable[Any]]

@@ -9,9 +9,6 @@ from rocmend.kernels.op import Cost, Implementation, Tolerance
 from rocmend.kernels.registry import declare
 from rocmend.kernels.target import Target
 
-HERE = "rocmend.kernels.ops.memory.copy"
-INTO = {"host": f"{HERE}.host:run_into", "reference": f"{HERE}.reference:run_into"}
-
 
 class Problem(NamedTuple):
     """What choices depend on."""
@@ -35,9 +32,9 @@ OP = declare(
     summary="Copy between any strides, with a cast.",
     problem=Problem,
     implementations=(
-        Implementation("torch.copy_", "vendor", "reference:run", _rejects_torch),
+        Implementation("torch.copy_", "vendor", "reference:copy", _rejects_torch),
         Implementation("lines", "triton", "host:run"),
-        Implementation("torch", "reference", "reference:run"),
+        Implementation("torch", "reference", "reference:copy"),
     ),
     domain="Any shape and strides; casts between bool, integers and float16 to float64.",
     cost=lambda p: Cost(0.0, float(p.elements) * (ELEMENTS[p.dtype] + ELEMENTS[p.to])),

@@ -10,8 +10,8 @@ from torch import Tensor
 from rocmend.core.errors import UsageError
 from rocmend.kernels.common.autograd import differentiable, needs_gradient
 from rocmend.kernels.dtypes import NAMES
-from rocmend.kernels.op import resolve
-from rocmend.kernels.ops.memory.copy import HERE, INTO, OP, Problem
+from rocmend.kernels.op import beside
+from rocmend.kernels.ops.memory.copy import OP, Problem
 from rocmend.kernels.plan_cache import cached_plan, plan_of
 from rocmend.kernels.select import implementation
 
@@ -72,7 +72,5 @@ def copy_into(out: Tensor, x: Tensor) -> Tensor:
         raise UsageError(
             "copy_into", f"expected x that broadcasts to {tuple(out.shape)}, got {tuple(x.shape)}."
         ) from None
-    chosen = implementation(OP, x.device, _problem(x, out.dtype))
-    into = resolve(INTO["host" if chosen.__module__ == f"{HERE}.host" else "reference"])
-    into(out, x)
+    beside(implementation(OP, x.device, _problem(x, out.dtype)), "copy_into")(out, x)
     return out

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
 from rocmend.core.errors import UsageError
 from rocmend.kernels.common.autograd import differentiable, needs_gradient
-from rocmend.kernels.common.routing import pairs_of
+from rocmend.kernels.common.routing import Pairs, pairs_of
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.moe.gather_mm import OP, Problem
-from rocmend.kernels.ops.moe.gather_mm.arguments import Arguments
 from rocmend.kernels.plan_cache import cached
 from rocmend.kernels.select import implementation
+
+
+class Arguments(NamedTuple):
+    """Arguments that were checked.
+
+    Args:
+        a: ``[matrices, m, k]``, contiguous.
+        b: ``[experts, k, n]``, of any strides.
+        pairs: Which matrix of a meets which of b.
+        ordered: Whether the experts of the pairs ascend.
+    """
+
+    a: Tensor
+    b: Tensor
+    pairs: Pairs
+    ordered: bool
 
 
 def gather_mm(

@@ -38,7 +38,7 @@ OP = declare(
     problem=Problem,
     implementations=(
         Implementation("rows", "triton", "kernel:run", _rejects, note="one program per row"),
-        Implementation("torch", "reference", "reference:run"),
+        Implementation("torch", "reference", "reference:router"),
     ),
     domain="x of any leading axes; 1 <= k <= experts.",
     cost=lambda p: Cost(

@@ -54,5 +54,5 @@ def _routed(x: Tensor, k: int, normalise: bool) -> Callable[[Tensor], Routes]:
     if not 1 <= k <= x.shape[-1]:
         raise UsageError("router", f"expected 1 <= k <= {x.shape[-1]}, got {k}.")
     problem = Problem(NAMES[x.dtype], x.numel() // x.shape[-1], x.shape[-1], k)
-    run = plan_of(implementation(OP, x.device, problem), x, k, normalise)
-    return lambda x: Routes(*run(x, k, normalise))
+    run = plan_of(implementation(OP, x.device, problem), x, k, normalise=normalise)
+    return lambda x: Routes(*run(x, k, normalise=normalise))

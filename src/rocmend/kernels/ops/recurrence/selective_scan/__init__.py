@@ -9,10 +9,7 @@ from rocmend.kernels.op import Cost, Implementation, Tolerance
 from rocmend.kernels.registry import declare
 from rocmend.kernels.target import Target
 
-HERE = "rocmend.kernels.ops.recurrence.selective_scan"
 MOST_STATE = 256
-# Backward by implementation.
-BACKWARD = {"chunks": f"{HERE}.kernel:run_gradients", "torch": f"{HERE}.reference:selective_scan_gradients"}
 
 
 class Problem(NamedTuple):

@@ -9,8 +9,8 @@ from rocmend.core.errors import UsageError
 from rocmend.kernels.common.arguments import check_shape
 from rocmend.kernels.common.autograd import differentiable, needs_gradient
 from rocmend.kernels.dtypes import NAMES
-from rocmend.kernels.op import resolve
-from rocmend.kernels.ops.recurrence.selective_scan import BACKWARD, OP, Problem
+from rocmend.kernels.op import beside, resolve
+from rocmend.kernels.ops.recurrence.selective_scan import OP, Problem
 from rocmend.kernels.plan_cache import cached
 from rocmend.kernels.select import implementation
 
@@ -75,11 +75,10 @@ def selective_scan_gradients(
     """
     _check(x, dt, a, b, c, d, state)
     check_shape(OP.name, x.shape, grad=grad)
+    run = implementation(OP, x.device, _problem(x, a))
     if x.numel() == 0 or a.numel() == 0:
-        return resolve(BACKWARD["torch"])(x, dt, a, b, c, d, state, grad, state_grad)
-    chosen = implementation(OP, x.device, _problem(x, a))
-    name = next(one.name for one in OP.implementations if resolve(one.run) is chosen)
-    return resolve(BACKWARD[name])(x, dt, a, b, c, d, state, grad, state_grad)
+        run = resolve(OP.reference)
+    return beside(run, "selective_scan_gradients")(x, dt, a, b, c, d, state, grad, state_grad)
 
 
 @cached

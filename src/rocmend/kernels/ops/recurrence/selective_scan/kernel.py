@@ -265,7 +265,7 @@ def _only_skip(y: Tensor, x: Tensor, d: Tensor | None) -> Tensor:
     return y.zero_() if d is None else y.copy_(x.float() * d.float())
 
 
-def run_gradients(
+def selective_scan_gradients(
     x: Tensor,
     dt: Tensor,
     a: Tensor,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from rocmend.kernels.common.reference import computed_in
+
 
 def ssd_scan(
     x: Tensor,
@@ -20,7 +22,7 @@ def ssd_scan(
     mask: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Run Mamba-2's recurrence; half types are computed in fp32."""
-    wide = torch.float64 if x.dtype == torch.float64 else torch.float32
+    wide = computed_in(x.dtype)
     batch, times, heads, width = x.shape
     groups, size = b.shape[2:]
     keys, queries = (tensor.to(wide).repeat_interleave(heads // groups, 2) for tensor in (b, c))

@@ -30,7 +30,7 @@ OP = declare(
     implementations=(
         Implementation("tile", "triton", "kernel:run", rejects_forward, note="one pass; torch takes two"),
         Implementation("tile_backward", "triton", "kernel:run_backward", rejects_backward),
-        *references("run", "run_backward"),
+        *references("run", "glu_backward"),
     ),
     domain="Any shape; any strides without a copy if the elements of a row are contiguous.",
     cost=cost_per_element(10, 3, backward=(10, 5)),

@@ -22,7 +22,7 @@ OP = declare(
     implementations=(
         Implementation("walk", "triton", "kernel:run", rejects_forward, note="reads its input once"),
         Implementation("walk_backward", "triton", "kernel:run_backward", rejects_backward),
-        *references("rows", "rows_backward"),
+        *references("rows", "logsumexp_backward"),
     ),
     domain="Any shape, any axes, rows of any length.",
     cost=cost_per_element(4, 1, backward=(4, 2)),

@@ -30,7 +30,7 @@ OP = declare(
         Implementation("row", "triton", "kernel:run", rejects_forward, note="keeps rows in registers"),
         Implementation("row_backward", "triton", "kernel:run_backward", rejects_backward),
         Implementation("torch.softmax", "vendor", "reference:run_torch", rejects_gradients),
-        *references("rows", "rows_backward"),
+        *references("rows", "softmax_backward"),
     ),
     domain="Any shape, any axes, rows of any length.",
     cost=cost_per_element(4, 2, backward=(4, 3)),

@@ -37,7 +37,7 @@ OP = declare(
             "pieces", "triton", "kernel:run", _rejects_kernels,
             note="torch.topk does not define the order of equal elements: the same input may select other experts",
         ),
-        Implementation("torch", "reference", "reference:run"),
+        Implementation("torch", "reference", "reference:topk"),
     ),
     domain="Any shape, strides and axis; rows of fewer than 2^31 elements.",
     cost=lambda p: Cost(0.0, float(p.rows) * (p.length * NUMBERS[p.dtype] + p.k * (NUMBERS[p.dtype] + 8))),
