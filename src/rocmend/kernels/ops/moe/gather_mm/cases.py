@@ -10,20 +10,9 @@ from rocmend.kernels.suite import Call, Case, Maker, Size
 
 
 def _case(
-    name: str,
-    dtype: str,
-    experts: int,
-    tokens: int,
-    top: int,
-    n: int,
-    k: int,
-    *,
-    rows: int = 1,
-    turned: bool = True,
-    indices: str = "random",
-    size: Size = "small",
-    edges: tuple[str, ...] = (),
-) -> Case:
+    name: str, dtype: str, experts: int, tokens: int, top: int, n: int, k: int, *, rows: int = 1,
+    turned: bool = True, indices: str = "random", size: Size = "small", edges: tuple[str, ...] = (),
+) -> Case:  # fmt: skip
     """Name a case of a mixture of experts: tokens that choose ``top`` experts each."""
 
     def make(m: Maker) -> Call:

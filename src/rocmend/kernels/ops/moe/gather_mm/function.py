@@ -33,13 +33,9 @@ class Arguments(NamedTuple):
 
 
 def gather_mm(
-    a: Tensor,
-    b: Tensor,
-    lhs_indices: Tensor | None = None,
-    rhs_indices: Tensor | None = None,
-    *,
+    a: Tensor, b: Tensor, lhs_indices: Tensor | None = None, rhs_indices: Tensor | None = None, *,
     sorted_indices: bool = False,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """Multiply chosen matrices with chosen ones: ``out[i] = a[lhs[i]] @ b[rhs[i]]``.
 
     Args:

@@ -10,13 +10,9 @@ from rocmend.kernels.ops.moe.gather_mm.function import Arguments, arguments
 
 
 def gather_mm(
-    a: Tensor,
-    b: Tensor,
-    lhs_indices: Tensor | None = None,
-    rhs_indices: Tensor | None = None,
-    *,
+    a: Tensor, b: Tensor, lhs_indices: Tensor | None = None, rhs_indices: Tensor | None = None, *,
     sorted_indices: bool = False,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """Multiply expert by expert, in float64 where the operands are."""
     found = arguments(a, b, lhs_indices, rhs_indices, ordered=sorted_indices)
     out = run(found)

@@ -11,16 +11,9 @@ from rocmend.kernels.suite import Call, Case, Maker, Size
 
 
 def _case(
-    dtype: str,
-    shape: tuple[int, int, int, int, int, int],
-    *,
-    vector: bool = False,
-    state: bool = True,
-    mask: bool = False,
-    size: Size = "small",
-    compiled: bool = False,
-    name: str = "",
-) -> Case:
+    dtype: str, shape: tuple[int, int, int, int, int, int], *, vector: bool = False, state: bool = True,
+    mask: bool = False, size: Size = "small", compiled: bool = False, name: str = "",
+) -> Case:  # fmt: skip
     b, t, hk, hv, dk, dv = shape
 
     def make(m: Maker) -> Call:

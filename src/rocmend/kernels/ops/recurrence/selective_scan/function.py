@@ -42,16 +42,9 @@ def selective_scan(
 
 
 def selective_scan_gradients(
-    x: Tensor,
-    dt: Tensor,
-    a: Tensor,
-    b: Tensor,
-    c: Tensor,
-    d: Tensor | None,
-    state: Tensor | None,
-    grad: Tensor,
+    x: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, d: Tensor | None, state: Tensor | None, grad: Tensor,
     state_grad: Tensor | None = None,
-) -> tuple[Tensor | None, ...]:
+) -> tuple[Tensor | None, ...]:  # fmt: skip
     """Return the gradients of ``selective_scan``: of x, dt, a, b, c, d (None without one) and the state.
 
     Args:

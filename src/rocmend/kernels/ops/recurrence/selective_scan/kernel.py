@@ -266,16 +266,9 @@ def _only_skip(y: Tensor, x: Tensor, d: Tensor | None) -> Tensor:
 
 
 def selective_scan_gradients(
-    x: Tensor,
-    dt: Tensor,
-    a: Tensor,
-    b: Tensor,
-    c: Tensor,
-    d: Tensor | None,
-    state: Tensor | None,
-    grad: Tensor,
+    x: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, d: Tensor | None, state: Tensor | None, grad: Tensor,
     state_grad: Tensor | None,
-) -> Gradients:
+) -> Gradients:  # fmt: skip
     """Launch the backward kernels: the states before the chunks again, then back through them."""
     batch, times, channels = x.shape
     n = a.shape[1]

@@ -28,16 +28,9 @@ def selective_scan(
 
 
 def selective_scan_gradients(
-    x: Tensor,
-    dt: Tensor,
-    a: Tensor,
-    b: Tensor,
-    c: Tensor,
-    d: Tensor | None,
-    state: Tensor | None,
-    grad: Tensor,
+    x: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, d: Tensor | None, state: Tensor | None, grad: Tensor,
     state_grad: Tensor | None,
-) -> tuple[Tensor | None, ...]:
+) -> tuple[Tensor | None, ...]:  # fmt: skip
     """Return the gradients of x, dt, a, b, c, d (None without one) and the state, by autograd."""
     wide = computed_in(x.dtype)
     before = x.new_zeros(x.shape[0], x.shape[2], a.shape[1]) if state is None else state

@@ -11,14 +11,9 @@ from rocmend.kernels.suite import Call, Case, Maker, Size
 
 
 def _case(
-    dtype: str,
-    shape: tuple[int, int, int, int, int, int],
-    *,
-    state: bool = True,
-    mask: bool = False,
-    size: Size = "small",
-    compiled: bool = False,
-) -> Case:
+    dtype: str, shape: tuple[int, int, int, int, int, int], *, state: bool = True, mask: bool = False,
+    size: Size = "small", compiled: bool = False,
+) -> Case:  # fmt: skip
     batch, t, h, g, p, n = shape
 
     def make(m: Maker) -> Call:

@@ -13,18 +13,9 @@ from rocmend.kernels.select import implementation
 
 
 def ssd_scan(
-    x: Tensor,
-    dt: Tensor,
-    a_log: Tensor,
-    b: Tensor,
-    c: Tensor,
-    d: Tensor,
-    dt_bias: Tensor,
-    *,
-    state: Tensor | None = None,
-    time_step_limit: tuple[float, float] = (0.001, 100.0),
-    mask: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:
+    x: Tensor, dt: Tensor, a_log: Tensor, b: Tensor, c: Tensor, d: Tensor, dt_bias: Tensor, *,
+    state: Tensor | None = None, time_step_limit: tuple[float, float] = (0.001, 100.0), mask: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Run ``S = exp(-exp(A_log) dt) S + dt x Bᵀ; y = S C + D x`` over time, ``dt = clip(softplus(dt + dt_bias))``.
 
     Args:

@@ -20,18 +20,9 @@ from rocmend.kernels.tuning import config_for
 
 
 def run(
-    x: Tensor,
-    dt: Tensor,
-    a_log: Tensor,
-    b: Tensor,
-    c: Tensor,
-    d: Tensor,
-    dt_bias: Tensor,
-    *,
-    state: Tensor | None = None,
-    time_step_limit: tuple[float, float] = (0.001, 100.0),
-    mask: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:
+    x: Tensor, dt: Tensor, a_log: Tensor, b: Tensor, c: Tensor, d: Tensor, dt_bias: Tensor, *,
+    state: Tensor | None = None, time_step_limit: tuple[float, float] = (0.001, 100.0), mask: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Launch the kernels; see ``function.ssd_scan``."""
     batch, times, heads, width = x.shape
     groups, size = b.shape[2:]
