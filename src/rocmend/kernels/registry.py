@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rocmend.core.registry import LoadProblem, Registry
@@ -24,13 +24,14 @@ def register(op: Op) -> Op:
 
 def declare(  # noqa: PLR0913  an op has so many properties
     folder: str,
-    *functions: str,
+    *,
     summary: str,
     problem: type,
     implementations: Iterable[Implementation],
     domain: str,
     cost: Callable[[Problem], Cost],
     tolerance: Mapping[str, Tolerance],
+    functions: Sequence[str] = (),
     dtypes: Iterable[str] | None = None,
     shape_class: Callable[[Problem], str] = lambda _problem: "any",
     mlx: str | None = None,
@@ -41,13 +42,14 @@ def declare(  # noqa: PLR0913  an op has so many properties
 
     Args:
         folder: The folder's package; its last part is the op's name.
-        functions: Public functions of ``function.py``; the reference of each has its name in ``reference.py``.
         summary: See ``Op``, as for the rest.
         problem: The op's NamedTuple.
         implementations: In order of preference; ``run`` begins with the file, e.g. ``kernel:run``.
         domain: Which shapes and options.
         cost: Flops and bytes of a problem.
         tolerance: By output dtype.
+        functions: Public functions of ``function.py``, whose references in ``reference.py`` have the same names;
+            none for the one named like the op.
         dtypes: Element types; None for those of ``tolerance``.
         shape_class: Class of shapes of a problem.
         mlx: Name in MLX.
@@ -57,11 +59,13 @@ def declare(  # noqa: PLR0913  an op has so many properties
     Raises:
         UnitError: The name is taken.
     """
+    name = folder.rpartition(".")[2]
+    functions = functions or (name,)
     return register(
         Op(
-            name=folder.rpartition(".")[2],
+            name=name,
             summary=summary,
-            functions={name: f"{folder}.function:{name}" for name in functions},
+            functions={one: f"{folder}.function:{one}" for one in functions},
             reference=f"{folder}.reference:{functions[0]}",
             problem=problem,
             implementations=tuple(dataclasses.replace(one, run=f"{folder}.{one.run}") for one in implementations),

@@ -47,6 +47,18 @@ def rejects_dtype(problem: Problem, _target: Target) -> str | None:
     return None if problem.dtype in BYTES else f"the kernel takes {', '.join(BYTES)}, not {problem.dtype}"
 
 
+def limits(**limits: int) -> Callable[[Problem, Target], str | None]:
+    """Return the rule of a kernel that takes fields of a problem up to limits, and the types of ``rejects_dtype``."""
+
+    def rejects(problem: Problem, target: Target) -> str | None:
+        for name, most in limits.items():
+            if (value := getattr(problem, name)) > most:
+                return f"the kernel takes {name.replace('_', ' ')} up to {most}, not {value}"
+        return rejects_dtype(problem, target)
+
+    return rejects
+
+
 def rejects_forward(problem: Problem, target: Target) -> str | None:
     """Say why a kernel without gradients does not take a problem (``dtype``, ``backward``), or None."""
     return "it has no gradients" if problem.backward else rejects_dtype(problem, target)
@@ -82,18 +94,22 @@ def rejects_gradients(problem: Problem, _target: Target) -> str | None:
     return "it has no gradients" if problem.backward else None
 
 
-def cost_per_element(flops: float, tensors: float, backward: tuple[float, float]) -> Callable[[Problem], Cost]:
+def cost_per_element(
+    flops: float, tensors: float, backward: tuple[float, float], *, per_row: int = 0
+) -> Callable[[Problem], Cost]:
     """Return the cost of problems with ``dtype``, ``elements`` and ``backward``, where memory is read or written once.
 
     Args:
         flops: Operations an element.
         tensors: Tensors read or written.
         backward: Both for the gradients.
+        per_row: Elements read or written for each row (``rows``) beside these.
     """
 
     def cost(problem: Problem) -> Cost:
         operations, moved = backward if problem.backward else (flops, tensors)
-        return Cost(operations * problem.elements, moved * problem.elements * bytes_of(problem.dtype))
+        elements = moved * problem.elements + (per_row * problem.rows if per_row else 0)
+        return Cost(operations * problem.elements, elements * bytes_of(problem.dtype))
 
     return cost
 

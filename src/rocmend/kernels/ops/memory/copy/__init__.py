@@ -27,9 +27,8 @@ def _rejects_torch(problem: Problem, _target: Target) -> str | None:
 
 OP = declare(
     __name__,
-    "copy",
-    "copy_into",
     summary="Copy between any strides, with a cast.",
+    functions=("copy", "copy_into"),
     problem=Problem,
     implementations=(
         Implementation("torch.copy_", "vendor", "reference:copy", _rejects_torch),

@@ -19,9 +19,8 @@ class Problem(NamedTuple):
 
 OP = declare(
     __name__,
-    "dropout_mlx",
-    "dropout_philox",
     summary="Dropout that regenerates its mask in the backward pass.",
+    functions=("dropout_mlx", "dropout_philox"),
     problem=Problem,
     implementations=(
         Implementation("drawn", "triton", "kernel:run"),

@@ -24,8 +24,8 @@ class Problem(NamedTuple):
 
 OP = declare(
     __name__,
-    *FUNCTIONS,
     summary="Threefry random bits and numbers, bitwise equal to MLX's.",
+    functions=FUNCTIONS,
     problem=Problem,
     implementations=(
         Implementation("stream", "triton", "kernel:run"),

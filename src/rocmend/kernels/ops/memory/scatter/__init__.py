@@ -35,12 +35,16 @@ def _rejects(problem: Problem, _target: Target) -> str | None:
 
 
 OP = declare(
-    __name__, "scatter", "put_along_axis",
+    __name__,
     summary="Scatter along an axis: assign, add, multiply, maximum, minimum.",
+    functions=("scatter", "put_along_axis"),
     problem=Problem,
     implementations=(
         Implementation(
-            "runs", "triton", "kernel:run", _rejects,
+            "runs",
+            "triton",
+            "kernel:run",
+            _rejects,
             note="torch adds floats with atomics, in a different order on every run",
         ),
         Implementation("torch", "reference", "reference:run"),
@@ -57,4 +61,4 @@ OP = declare(
     },
     mlx="mlx.core.put_along_axis",
     sources=("https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.array.at.html",),
-)  # fmt: skip
+)

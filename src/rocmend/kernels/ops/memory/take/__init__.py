@@ -26,13 +26,13 @@ def _cost(p: Problem) -> Cost:
 
 
 OP = declare(
-    __name__, "take", "take_along_axis",
+    __name__,
     summary="Gather along an axis, with negative indices.",
+    functions=("take", "take_along_axis"),
     problem=Problem,
     implementations=(
         Implementation(
-            "lines", "triton", "kernel:run",
-            note="torch does not accept negative indices and fails on one out of range",
+            "lines", "triton", "kernel:run", note="torch does not accept negative indices and fails on one out of range"
         ),
         Implementation("torch", "reference", "reference:run"),
     ),
@@ -41,4 +41,4 @@ OP = declare(
     tolerance=dict.fromkeys(ELEMENTS, Tolerance()),
     mlx="mlx.core.take",
     sources=("https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.take.html",),
-)  # fmt: skip
+)

@@ -36,7 +36,6 @@ def _cost(problem: Problem) -> Cost:
 
 OP = declare(
     __name__,
-    "gather_mm",
     summary="Matrix products with matrices selected by index: experts that are not quantized.",
     problem=Problem,
     implementations=(

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rocmend.kernels.common.floats import bytes_of, rejects_dtype, tolerances
+from rocmend.kernels.common.floats import bytes_of, limits, tolerances
 from rocmend.kernels.op import Cost, Implementation, Tolerance
 from rocmend.kernels.registry import declare
-from rocmend.kernels.target import Target
-
-MOST_EXPERTS = 4096
-MOST_CHOSEN = 32
-"""Experts of a token: each is looked for by itself."""
 
 
 class Problem(NamedTuple):
@@ -23,21 +18,13 @@ class Problem(NamedTuple):
     chosen: int
 
 
-def _rejects(problem: Problem, target: Target) -> str | None:
-    if reason := rejects_dtype(problem, target):
-        return reason
-    if problem.experts > MOST_EXPERTS or problem.chosen > MOST_CHOSEN:
-        return f"the kernel takes at most {MOST_EXPERTS} experts and selects at most {MOST_CHOSEN}"
-    return None
-
-
 OP = declare(
     __name__,
-    "router",
     summary="Top-k of a softmax with indices, optionally normalised to sum to 1.",
     problem=Problem,
     implementations=(
-        Implementation("rows", "triton", "kernel:run", _rejects, note="one program per row"),
+        # Each chosen expert is searched for by itself.
+        Implementation("rows", "triton", "kernel:run", limits(experts=4096, chosen=32), note="one program per row"),
         Implementation("torch", "reference", "reference:router"),
     ),
     domain="x of any leading axes; 1 <= k <= experts.",

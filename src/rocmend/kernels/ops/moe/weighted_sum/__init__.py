@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rocmend.kernels.common.floats import bytes_of, rejects_dtype, tolerances
+from rocmend.kernels.common.floats import bytes_of, limits, tolerances
 from rocmend.kernels.op import Cost, Implementation, Tolerance
 from rocmend.kernels.registry import declare
-from rocmend.kernels.target import Target
-
-MOST = 32
-"""Rows of a sum: the kernel's loop over them is unrolled."""
 
 
 class Problem(NamedTuple):
@@ -22,19 +18,13 @@ class Problem(NamedTuple):
     size: int
 
 
-def _rejects(problem: Problem, target: Target) -> str | None:
-    if problem.rows > MOST:
-        return f"the kernel adds at most {MOST} rows, not {problem.rows}"
-    return rejects_dtype(problem, target)
-
-
 OP = declare(
     __name__,
-    "weighted_sum",
     summary="Weighted sum of a few rows.",
     problem=Problem,
     implementations=(
-        Implementation("rows", "triton", "kernel:run", _rejects, note="reads x once"),
+        # The kernel's loop over rows is unrolled.
+        Implementation("rows", "triton", "kernel:run", limits(rows=32), note="reads x once"),
         Implementation("torch", "reference", "reference:weighted_sum"),
     ),
     domain="x of two axes or more; any strides.",

@@ -38,8 +38,8 @@ def weighted_sum(x: Tensor, weights: Tensor) -> Tensor:
 def _summed(x: Tensor, weights: Tensor) -> Callable[..., Tensor]:
     """Check the arguments and plan calls with such tensors."""
     if x.dim() < 2 or weights.shape != x.shape[:-1]:
-        got = f"{tuple(weights.shape)} for x {tuple(x.shape)}"
-        raise UsageError("weighted_sum", f"expected x [..., rows, size] and weights [..., rows], got weights {got}.")
+        wanted, got = tuple(x.shape[:-1]), tuple(weights.shape)
+        raise UsageError("weighted_sum", f"expected weights {wanted} for x {tuple(x.shape)}, got {got}.")
     if NAMES.get(x.dtype) not in BYTES or weights.dtype != x.dtype:
         raise UsageError("weighted_sum", f"expected one type of {', '.join(BYTES)}, got {x.dtype} and {weights.dtype}.")
     rows, size = x.shape[-2:]

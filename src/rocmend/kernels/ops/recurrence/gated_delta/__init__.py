@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rocmend.kernels.common.floats import bytes_of, rejects_dtype, tolerances
+from rocmend.kernels.common.floats import bytes_of, limits, tolerances
 from rocmend.kernels.op import Cost, Implementation, Tolerance
 from rocmend.kernels.registry import declare
-from rocmend.kernels.target import Target
 
 
 class Problem(NamedTuple):
@@ -23,12 +22,6 @@ class Problem(NamedTuple):
     vector_gate: bool
 
 
-def _rejects_state(problem: Problem, target: Target) -> str | None:
-    if max(problem.key_dim, problem.value_dim) > 256:
-        return "the kernel takes head dimensions up to 256"
-    return rejects_dtype(problem, target)
-
-
 def _cost(p: Problem) -> Cost:
     steps = float(p.batch) * p.times
     size = bytes_of(p.dtype)
@@ -40,11 +33,12 @@ def _cost(p: Problem) -> Cost:
 
 OP = declare(
     __name__,
-    "gated_delta",
     summary="Gated delta rule: recurrent steps and chunked prefill, with input and output state.",
     problem=Problem,
     implementations=(
-        Implementation("state", "triton", "kernel:run", _rejects_state, note="state in registers, in fp32"),
+        Implementation(
+            "state", "triton", "kernel:run", limits(key_dim=256, value_dim=256), note="state in registers, in fp32"
+        ),
         Implementation("torch", "reference", "reference:gated_delta"),
     ),
     domain="Scalar gates (chunked prefill) or one per key channel (step by step); dims up to 256; no backward.",

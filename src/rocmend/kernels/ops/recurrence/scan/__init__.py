@@ -28,8 +28,8 @@ def shape_class(problem: Problem) -> str:
 
 OP = declare(
     __name__,
-    *FUNCTIONS,
     summary="Cumulative sum, product, maximum, minimum and log-sum-exp along an axis.",
+    functions=FUNCTIONS,
     problem=Problem,
     implementations=(
         Implementation("pieces", "triton", "kernel:run"),

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rocmend.kernels.common.floats import bytes_of, rejects_dtype, tolerances
+from rocmend.kernels.common.floats import bytes_of, limits, tolerances
 from rocmend.kernels.op import Cost, Implementation, Tolerance
 from rocmend.kernels.registry import declare
-from rocmend.kernels.target import Target
-
-MOST_STATE = 256
 
 
 class Problem(NamedTuple):
@@ -22,12 +19,6 @@ class Problem(NamedTuple):
     state_dim: int
 
 
-def _rejects_chunks(problem: Problem, target: Target) -> str | None:
-    if problem.state_dim > MOST_STATE:
-        return f"the kernel takes states of up to {MOST_STATE}"
-    return rejects_dtype(problem, target)
-
-
 def _cost(p: Problem) -> Cost:
     steps = float(p.batch) * p.times
     rows = steps * (3 * p.channels + 2 * p.state_dim) * bytes_of(p.dtype)
@@ -37,13 +28,12 @@ def _cost(p: Problem) -> Cost:
 
 OP = declare(
     __name__,
-    "selective_scan",
-    "selective_scan_gradients",
     summary="Mamba's selective scan, with input and output state.",
+    functions=("selective_scan", "selective_scan_gradients"),
     problem=Problem,
     implementations=(
         Implementation(
-            "chunks", "triton", "kernel:run", _rejects_chunks, note="state in registers, chunks in parallel"
+            "chunks", "triton", "kernel:run", limits(state_dim=256), note="state in registers, chunks in parallel"
         ),
         Implementation("torch", "reference", "reference:selective_scan"),
     ),

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rocmend.kernels.common.floats import bytes_of, rejects_dtype, tolerances
+from rocmend.kernels.common.floats import bytes_of, limits, tolerances
 from rocmend.kernels.op import Cost, Implementation, Tolerance
 from rocmend.kernels.registry import declare
-from rocmend.kernels.target import Target
 
 
 class Problem(NamedTuple):
@@ -22,12 +21,6 @@ class Problem(NamedTuple):
     state_dim: int
 
 
-def _rejects_state(problem: Problem, target: Target) -> str | None:
-    if problem.state_dim > 256:
-        return "the kernel takes states of up to 256"
-    return rejects_dtype(problem, target)
-
-
 def _cost(p: Problem) -> Cost:
     steps = float(p.batch) * p.times
     state = float(p.batch) * p.heads * p.head_dim * p.state_dim
@@ -37,11 +30,11 @@ def _cost(p: Problem) -> Cost:
 
 OP = declare(
     __name__,
-    "ssd_scan",
     summary="Mamba-2's state-space recurrence: steps and chunked prefill, with input and output state.",
+    functions=("ssd_scan",),
     problem=Problem,
     implementations=(
-        Implementation("state", "triton", "kernel:run", _rejects_state, note="state in registers, in fp32"),
+        Implementation("state", "triton", "kernel:run", limits(state_dim=256), note="state in registers, in fp32"),
         Implementation("torch", "reference", "reference:ssd_scan"),
     ),
     domain="Any number of steps; heads a multiple of groups; states of up to 256; no backward.",

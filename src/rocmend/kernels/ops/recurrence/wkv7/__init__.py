@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rocmend.kernels.common.floats import bytes_of, rejects_dtype, tolerances
+from rocmend.kernels.common.floats import bytes_of, limits, tolerances
 from rocmend.kernels.op import Cost, Implementation, Tolerance
 from rocmend.kernels.registry import declare
-from rocmend.kernels.target import Target
 
 
 class Problem(NamedTuple):
@@ -20,12 +19,6 @@ class Problem(NamedTuple):
     head_dim: int
 
 
-def _rejects_state(problem: Problem, target: Target) -> str | None:
-    if problem.head_dim > 256:
-        return "the kernel takes head dimensions up to 256"
-    return rejects_dtype(problem, target)
-
-
 def _cost(p: Problem) -> Cost:
     rows = float(p.batch) * p.times * p.heads * p.head_dim
     state = float(p.batch) * p.heads * p.head_dim**2
@@ -34,11 +27,10 @@ def _cost(p: Problem) -> Cost:
 
 OP = declare(
     __name__,
-    "wkv7",
     summary="RWKV-7's recurrence, with input and output state.",
     problem=Problem,
     implementations=(
-        Implementation("state", "triton", "kernel:run", _rejects_state, note="state in registers, in fp32"),
+        Implementation("state", "triton", "kernel:run", limits(head_dim=256), note="state in registers, in fp32"),
         Implementation("torch", "reference", "reference:wkv7"),
     ),
     domain="Any number of steps, one after the other; head dimensions up to 256; no backward.",

@@ -15,9 +15,8 @@ from rocmend.kernels.registry import declare
 
 OP = declare(
     __name__,
-    "add_rms_norm",
-    "add_rms_norm_backward",
     summary="Residual addition and RMSNorm of the sum in one pass, and the gradients.",
+    functions=("add_rms_norm", "add_rms_norm_backward"),
     problem=Problem,
     implementations=(
         Implementation("row", "triton", "kernel:run", rejects_forward, note="one pass: the sum is not read again"),

@@ -36,9 +36,8 @@ def _rejects_torch(problem: Problem, target: Target) -> str | None:
 
 OP = declare(
     __name__,
-    "argmax",
-    "argmin",
     summary="Index of the largest or smallest element along an axis.",
+    functions=("argmax", "argmin"),
     problem=Problem,
     implementations=(
         Implementation(

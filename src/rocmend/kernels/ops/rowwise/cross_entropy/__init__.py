@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from rocmend.kernels.common.floats import Rows, cost_per_element, references, rejects_backward, rejects_forward
+from rocmend.kernels.common.floats import FLOATS, Rows, cost_per_element, references, rejects_backward, rejects_forward
 from rocmend.kernels.op import Implementation, Tolerance
 from rocmend.kernels.registry import declare
 
 OP = declare(
     __name__,
-    "cross_entropy",
-    "cross_entropy_backward",
     summary="Cross-entropy of logits and integer targets, and its gradient.",
+    functions=("cross_entropy", "cross_entropy_backward"),
     problem=Rows,
     implementations=(
         Implementation(
@@ -19,8 +18,9 @@ OP = declare(
         Implementation("walk_backward", "triton", "kernel:run_backward", rejects_backward),
         *references("rows", "rows_backward"),
     ),
+    dtypes=FLOATS,
     domain="Any leading axes, any number of classes; int8 to int64 targets; one fp32 loss per row.",
-    cost=cost_per_element(4, 1, backward=(4, 2)),
+    cost=cost_per_element(4, 1, backward=(4, 2), per_row=1),
     tolerance={
         # Of losses, in fp32: a sum of exponentials and a logarithm, from which a logit is taken away.
         "float32": Tolerance(ulps=8, scaled=4e-7)

@@ -22,10 +22,8 @@ class Problem(NamedTuple):
 
 OP = declare(
     __name__,
-    "swiglu",
-    "geglu",
-    "glu_backward",
     summary="SwiGLU and GeGLU, and their gradients.",
+    functions=("swiglu", "geglu", "glu_backward"),
     problem=Problem,
     implementations=(
         Implementation("tile", "triton", "kernel:run", rejects_forward, note="one pass; torch takes two"),

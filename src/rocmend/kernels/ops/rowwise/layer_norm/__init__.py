@@ -16,9 +16,8 @@ from rocmend.kernels.registry import declare
 
 OP = declare(
     __name__,
-    "layer_norm",
-    "layer_norm_backward",
     summary="LayerNorm (mean 0, variance 1) over the last axis, and its gradients.",
+    functions=("layer_norm", "layer_norm_backward"),
     problem=Problem,
     implementations=(
         Implementation(

@@ -15,9 +15,8 @@ from rocmend.kernels.registry import declare
 
 OP = declare(
     __name__,
-    "logsumexp",
-    "logsumexp_backward",
     summary="Log-sum-exp over any axes, and its gradient.",
+    functions=("logsumexp", "logsumexp_backward"),
     problem=Rows,
     implementations=(
         Implementation("walk", "triton", "kernel:run", rejects_forward, note="reads its input once"),
@@ -25,7 +24,7 @@ OP = declare(
         *references("rows", "logsumexp_backward"),
     ),
     domain="Any shape, any axes, rows of any length.",
-    cost=cost_per_element(4, 1, backward=(4, 2)),
+    cost=cost_per_element(4, 1, backward=(4, 2), per_row=1),
     # fp32 sums of exponentials that GPUs compute to 2 units, and a logarithm; near 0 the result cancels.
     tolerance=tolerances(Tolerance(ulps=8, scaled=4e-7), Tolerance(ulps=0.52, scaled=4e-7)),
     mlx="mlx.core.logsumexp",

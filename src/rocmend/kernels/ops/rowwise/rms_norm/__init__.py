@@ -45,9 +45,8 @@ def rejects_torch(problem: Problem, target: Target) -> str | None:
 
 OP = declare(
     __name__,
-    "rms_norm",
-    "rms_norm_backward",
     summary="RMSNorm over the last axis, and its gradients.",
+    functions=("rms_norm", "rms_norm_backward"),
     problem=Problem,
     implementations=(
         Implementation(

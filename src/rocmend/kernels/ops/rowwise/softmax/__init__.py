@@ -21,10 +21,8 @@ LONGEST = 32768
 
 OP = declare(
     __name__,
-    "softmax",
-    "log_softmax",
-    "softmax_backward",
     summary="Softmax and log-softmax over any axes, and their gradients.",
+    functions=("softmax", "log_softmax", "softmax_backward"),
     problem=Rows,
     implementations=(
         Implementation("row", "triton", "kernel:run", rejects_forward, note="keeps rows in registers"),

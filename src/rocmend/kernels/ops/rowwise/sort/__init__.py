@@ -52,11 +52,8 @@ def _rejects_torch(problem: Problem, target: Target) -> str | None:
 
 OP = declare(
     __name__,
-    "sort",
-    "argsort",
-    "partition",
-    "argpartition",
     summary="Stable sort and argsort along an axis, NaN last.",
+    functions=("sort", "argsort", "partition", "argpartition"),
     problem=Problem,
     implementations=(
         Implementation(

@@ -29,12 +29,15 @@ def _rejects_kernels(problem: Problem, _target: Target) -> str | None:
 
 
 OP = declare(
-    __name__, "topk",
+    __name__,
     summary="The k largest elements along an axis, sorted, NaN first, ties by position.",
     problem=Problem,
     implementations=(
         Implementation(
-            "pieces", "triton", "kernel:run", _rejects_kernels,
+            "pieces",
+            "triton",
+            "kernel:run",
+            _rejects_kernels,
             note="torch.topk does not define the order of equal elements: the same input may select other experts",
         ),
         Implementation("torch", "reference", "reference:topk"),
@@ -45,4 +48,4 @@ OP = declare(
     shape_class=shape_class,
     mlx="mlx.core.topk",
     sources=("https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.topk.html",),
-)  # fmt: skip
+)
