@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rocmend import __version__
 from rocmend.cli.check import Check, InspectedWheel
 from rocmend.cli.views.choices import choice_card
 from rocmend.cli.views.diagnosis import (
@@ -43,6 +44,7 @@ _LABELS = {
     "kernel.cmdline": "Kernel command line",
 }
 _SHOWN_CHOICES = 4
+_VERSION = f"rocmend {__version__}"
 
 
 def check_report(check: Check, machine: Machine) -> Document:
@@ -80,7 +82,10 @@ def check_report(check: Check, machine: Machine) -> Document:
     if not check.diagnosis.hypothetical_target:
         blocks += [folded(block) for block in undecided_blocks(check.diagnosis)]
     blocks.append(Section("How this was made", (_made(check),), folded=True))
-    footer = "`rocmend doctor --explain ID` explains a finding. Nothing on the machine was changed."
+    about = "answers for the target alone" if check.diagnosis.hypothetical_target else f"facts of {_read_at(check)}"
+    footer = (
+        f"`rocmend doctor --explain ID` explains a finding. Nothing on the machine was changed. {_VERSION}, {about}."
+    )
     return Document(_title(check), summary, tone, tuple(blocks), footer)
 
 
@@ -104,6 +109,12 @@ def check_summary(check: Check, report: str) -> Document:
     known = tuple(undecided_blocks(check.diagnosis)) if check.diagnosis.hypothetical_target else ()
     pointer = Links("Report", (Link("", report),))
     return Document(_title(check), summary, tone, (*cards, *known, *wheels, *probes, *project, pointer))
+
+
+def _read_at(check: Check) -> str:
+    """Return when the facts were read: ``2026-11-28 20:13 UTC``."""
+    day, _, clock = check.diagnosis.captured_at.partition("T")
+    return f"{day} {clock[:5]} UTC" if clock.endswith(("+00:00", "Z")) else check.diagnosis.captured_at
 
 
 def _title(check: Check) -> str:

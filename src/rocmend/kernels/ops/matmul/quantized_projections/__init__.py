@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from rocmend.kernels import backends
 from rocmend.kernels.common.floats import bytes_of
-from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
+from rocmend.kernels.op import Cost, Implementation, Op, Tolerance, first_reason
+from rocmend.kernels.ops.matmul.quantized_matmul.rules import rejects_row
 from rocmend.kernels.registry import register
 from rocmend.kernels.target import Target
 
@@ -28,36 +30,33 @@ class Problem(NamedTuple):
     depth: int
 
 
-def _rejects_gemv(problem: Problem, target: Target) -> str | None:
-    from rocmend.kernels.ops.matmul.quantized_matmul import gemv
-
-    if not 2 <= problem.products <= gemv.MOST:
-        return f"a launch takes 2 or 3 products, not {problem.products}"
-    if not gemv.suits(problem.mode, problem.bits, problem.rows, problem.depth):
-        return "it takes one row of x and affine codes of 2, 4 or 8 bits"
-    if target.vendor != "cpu" and _rejects(problem, target) is None:
-        return "matrix instructions are faster on this target"
-    return None
+def _rejects_gemv(problem: Problem, _target: Target) -> str | None:
+    return first_reason(
+        (2 <= problem.products <= 3, f"a launch takes 2 or 3 products, not {problem.products}")
+    ) or rejects_row(problem.mode, problem.bits, problem.rows, problem.depth)
 
 
-def _rejects(problem: Problem, target: Target) -> str | None:
-    if problem.dtype not in {"float16", "bfloat16"}:
-        return f"the matrix unit takes float16 and bfloat16, not {problem.dtype}"
-    if problem.rows > MOST_ROWS:
-        return f"with {problem.rows} rows of x, more than {MOST_ROWS}, saving launches gains little"
-    if problem.depth == 0 or not 2 <= problem.products <= 3:
-        return f"a launch takes 2 or 3 products, not {problem.products} with K = {problem.depth}"
-    return (
-        None
-        if _suited(target)
-        else "the matrix instructions of this target need another layout than the kernel unpacks to"
+def _rejects_lanes(problem: Problem, _target: Target) -> str | None:
+    return first_reason(
+        (
+            problem.dtype in {"float16", "bfloat16"},
+            f"the matrix unit takes float16 and bfloat16, not {problem.dtype}",
+        ),
+        (
+            problem.depth > 0 and 2 <= problem.products <= 3,
+            f"a launch takes 2 or 3 products, not {problem.products} with K = {problem.depth}",
+        ),
     )
 
 
-def _suited(target: Target) -> bool:
-    from rocmend.kernels.ops.matmul.quantized_matmul import few
-
-    return target.vendor == "cpu" or few.on_target(target)
+def _avoid_lanes(problem: Problem, _target: Target) -> str | None:
+    return first_reason(
+        (
+            problem.rows <= MOST_ROWS,
+            f"with {problem.rows} rows of x, more than {MOST_ROWS}, saving launches gains little",
+        ),
+        (backends.MEASURED, "only Triton 3.6 lays weights out in lanes as it needs them"),
+    )
 
 
 def _cost(problem: Problem) -> Cost:
@@ -81,9 +80,17 @@ OP = register(
         reference=f"{HERE}.reference:quantized_matmul_many",
         problem=Problem,
         implementations=(
-            Implementation("gemv", "triton", f"{HERE}.host:run_gemv", _rejects_gemv, note="one row of x, on any GPU"),
-            Implementation("lanes", "triton", f"{HERE}.host:run", _rejects, note="up to 8 rows of x"),
-            Implementation("apart", "triton", f"{HERE}.host:run_apart", note="one product after another"),
+            Implementation(
+                "lanes",
+                "triton",
+                f"{HERE}.host:lanes",
+                _rejects_lanes,
+                note="up to 8 rows of x in one launch",
+                avoid=_avoid_lanes,
+                vendor="nvidia",
+            ),
+            Implementation("gemv", "triton", f"{HERE}.host:gemv", _rejects_gemv, note="one row of x, in one launch"),
+            Implementation("apart", "triton", f"{HERE}.host:apart", note="one product after another"),
         ),
         dtypes=("float32", "float16", "bfloat16"),
         domain="Formats as in quantized_matmul; w with two axes; affine scales have the dtype of x.",

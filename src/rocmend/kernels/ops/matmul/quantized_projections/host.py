@@ -12,8 +12,10 @@ from rocmend.kernels.arithmetic import cdiv
 from rocmend.kernels.common.formats import Format
 from rocmend.kernels.launch import LaunchPlan
 from rocmend.kernels.ops.matmul.quantized_matmul import Problem as Product
-from rocmend.kernels.ops.matmul.quantized_matmul import few_class, gemv
-from rocmend.kernels.ops.matmul.quantized_matmul.few import TILE, parts_of, unit_of
+from rocmend.kernels.ops.matmul.quantized_matmul import few_class
+from rocmend.kernels.ops.matmul.quantized_matmul import gemv as one_row
+from rocmend.kernels.ops.matmul.quantized_matmul.few import parts_of, unit_of
+from rocmend.kernels.ops.matmul.quantized_matmul.rules import TILE
 from rocmend.kernels.ops.matmul.quantized_projections import Problem
 from rocmend.kernels.ops.matmul.quantized_projections.function import Weights
 from rocmend.kernels.ops.matmul.quantized_projections.kernel import gated_kernel, many_kernel
@@ -21,7 +23,7 @@ from rocmend.kernels.plan_cache import Planner
 from rocmend.kernels.tuning import config_for, with_warps
 
 
-def run_apart(x: torch.Tensor, weights: tuple[Weights, ...], form: Format, problem: Problem) -> Any:
+def apart(x: torch.Tensor, weights: tuple[Weights, ...], form: Format, problem: Problem) -> Any:
     """Compute one product after another."""
     from rocmend.kernels.ops.matmul.quantized_matmul.function import quantized_matmul
     from rocmend.kernels.ops.rowwise.gated_linear_unit.function import swiglu
@@ -31,20 +33,20 @@ def run_apart(x: torch.Tensor, weights: tuple[Weights, ...], form: Format, probl
 
 
 @Planner
-def run_gemv(x: torch.Tensor, weights: tuple[Weights, ...], _form: Format, problem: Problem) -> Callable[..., Any]:
+def gemv(x: torch.Tensor, weights: tuple[Weights, ...], _form: Format, problem: Problem) -> Callable[..., Any]:
     """Plan a launch for one row of x."""
     columns, outputs = _outputs(x, weights, problem)
     gated = problem.gated
     if problem.columns == 0:
         return lambda *_: outputs[0]() if gated else tuple([one() for one in outputs])
     target = executor.target_for(x.device)
-    plan = gemv.plan(columns, problem.depth, problem.group_size, problem.bits, problem.dtype, target, gated=gated)
+    plan = one_row.plan(columns, problem.depth, problem.group_size, problem.bits, problem.dtype, target, gated=gated)
 
     def call(x: torch.Tensor, weights: tuple[Weights, ...], _form: Format, problem: Problem) -> Any:
         row = x.reshape(problem.depth)
         row = row if row.stride(-1) == 1 or problem.depth == 1 else row.contiguous()
         outs = tuple([one() for one in outputs])
-        plan(gemv.operands(row, [_whole(one) for one in weights], outs))
+        plan(one_row.operands(row, [_whole(one) for one in weights], outs))
         return outs[0] if gated else outs
 
     return call
@@ -59,7 +61,7 @@ def _outputs(
 
 
 @Planner
-def run(x: torch.Tensor, weights: tuple[Weights, ...], _form: Format, problem: Problem) -> Callable[..., Any]:
+def lanes(x: torch.Tensor, weights: tuple[Weights, ...], _form: Format, problem: Problem) -> Callable[..., Any]:
     """Plan a launch; see ``function``."""
     columns, outputs = _outputs(x, weights, problem)
     gated = problem.gated
@@ -86,7 +88,7 @@ def run(x: torch.Tensor, weights: tuple[Weights, ...], _form: Format, problem: P
         given: list[torch.Tensor | None] = [rows]
         for one, out in zip(weights, outs, strict=True):
             given += [*one, out]
-        plan((*given, *(None,) * (4 * (gemv.MOST - len(outs)))))
+        plan((*given, *(None,) * (4 * (one_row.MOST - len(outs)))))
         return tuple(outs)
 
     return call
@@ -117,6 +119,6 @@ def _plan(rows: torch.Tensor, columns: list[int], problem: Problem, *, aligned: 
         grid = (cdiv(columns[0], TILE // 2), tiles_m)
         return LaunchPlan(gated_kernel, grid, constants, config, (problem.rows, columns[0], *rest))
     constants["COUNT"] = len(columns)
-    sizes = (*columns, *(0,) * (gemv.MOST - len(columns)))
+    sizes = (*columns, *(0,) * (one_row.MOST - len(columns)))
     grid = (sum(cdiv(n, TILE) for n in columns), tiles_m)
     return LaunchPlan(many_kernel, grid, constants, config, (problem.rows, *sizes, *rest))
