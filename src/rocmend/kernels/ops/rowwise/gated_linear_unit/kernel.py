@@ -85,9 +85,9 @@ def backward_kernel(
 
 def _rows(*tensors: Tensor) -> list[Tensor]:
     """Return tensors of one shape as rows; as one row where all are contiguous."""
-    if all(one.is_contiguous() for one in tensors):
-        return [one.view(1, -1) for one in tensors]
-    return [as_rows(one) for one in tensors]
+    if all(tensor.is_contiguous() for tensor in tensors):
+        return [tensor.view(1, -1) for tensor in tensors]
+    return [as_rows(tensor) for tensor in tensors]
 
 
 def _tiled(kernel: Any, config: Config, strides: Sequence[int], rows: int, n: int, kind: str) -> LaunchPlan:

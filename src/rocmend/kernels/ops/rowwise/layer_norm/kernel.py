@@ -235,8 +235,8 @@ def run_backward(
     block, together = tile(n, config)
     programs = min(cdiv(rows, together), target.units * config["programs_per_unit"])
     products, sums = (
-        None if one is None else allocate.empty((programs, n), dtype=torch.float32, device=x.device)
-        for one in (weight, bias)
+        None if vector is None else allocate.empty((programs, n), dtype=torch.float32, device=x.device)
+        for vector in (weight, bias)
     )
     launch(
         backward_kernel,

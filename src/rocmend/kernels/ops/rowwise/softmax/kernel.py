@@ -43,7 +43,7 @@ def held_kernel(x_ptr, out_ptr, x_stride, rows, n, LOG: tl.constexpr, BLOCK: tl.
 def apply_kernel(
     x_ptr, top_ptr, sum_ptr, out_ptr, x_stride, rows, n, LOG: tl.constexpr, PARTS: tl.constexpr, BLOCK: tl.constexpr
 ):
-    """One block of one row, given what its parts came to."""
+    """One block of one row, from the sums of its parts."""
     row = tl.program_id(0).to(tl.int64) + tl.arange(0, 1)[:, None]
     column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)[None, :]
     top, sums = merge(top_ptr, sum_ptr, row, rows, PARTS)
