@@ -114,14 +114,7 @@ def run(gate: Tensor, up: Tensor, kind: str) -> Callable[..., Tensor]:
     plan = _tiled(forward_kernel, config, (left.stride(0), right.stride(0)), rows, n, kind)
     whole = gate.is_contiguous() and up.is_contiguous()
     seen = whole or (row_stride(gate) is not None and row_stride(up) is not None)
-
-    def call(gate: Tensor, up: Tensor, _kind: str) -> Tensor:
-        out = output()
-        left, right = (gate, up) if seen else _rows(gate, up)
-        plan((left, right, out))
-        return out
-
-    return call
+    return plan.into(output, lambda gate, up, _kind: (gate, up) if seen else _rows(gate, up))
 
 
 def run_backward(grad: Tensor, gate: Tensor, up: Tensor, kind: str) -> tuple[Tensor, Tensor]:

@@ -247,12 +247,7 @@ def run(x: Tensor, weight: Tensor | None, eps: float) -> Callable[..., Tensor]:
     if plan is None:
         return in_parts
 
-    def in_one(x: Tensor, weight: Tensor | None, _eps: float) -> Tensor:
-        out = output()
-        plan((x, None, weight, None, out))
-        return out
-
-    return in_one
+    return plan.into(output, lambda x, weight, _eps: (x, None, weight, None))
 
 
 def forward(
