@@ -1,4 +1,4 @@
-"""Several products of one x with quantized weights in one launch; two of them gated."""
+"""Several products of one x with quantized weights in one launch; two of them gated; x normalised first."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ MOST_ROWS = 8
 
 
 class Problem(NamedTuple):
-    """What choices depend on; ``columns`` are those of all products together."""
+    """What choices depend on; ``columns`` are those of all products together.
+
+    ``normed``: x is normalised first (RMSNorm); ``added``: a residual is added to it before.
+    """
 
     dtype: str
     mode: str
@@ -26,16 +29,18 @@ class Problem(NamedTuple):
     rows: int
     columns: int
     depth: int
+    normed: bool = False
+    added: bool = False
 
 
 def _unfit_gemv(problem: Problem, target: Target) -> str | None:
     from rocmend.kernels.ops.matmul.quantized_matmul import gemv
 
-    if not 2 <= problem.products <= gemv.MOST:
-        return f"a launch takes 2 or 3 products, not {problem.products}"
+    if not 2 - problem.normed <= problem.products <= gemv.MOST:
+        return f"a launch takes {'1 to' if problem.normed else '2 or'} 3 products, not {problem.products}"
     if not gemv.suits(problem.mode, problem.bits, problem.rows, problem.depth):
         return "it takes one row of x and affine codes of 2, 4 or 8 bits"
-    if target.vendor != "cpu" and _unfit(problem, target) is None:
+    if target.vendor != "cpu" and _unfit(problem._replace(normed=False, products=2), target) is None:
         return "matrix instructions are faster on this target"
     return None
 
@@ -43,6 +48,8 @@ def _unfit_gemv(problem: Problem, target: Target) -> str | None:
 def _unfit(problem: Problem, target: Target) -> str | None:
     if problem.dtype not in {"float16", "bfloat16"}:
         return f"the matrix unit takes float16 and bfloat16, not {problem.dtype}"
+    if problem.normed:
+        return "it takes x as it is: the norm is a launch of its own"
     if problem.rows > MOST_ROWS:
         return f"with {problem.rows} rows of x, more than {MOST_ROWS}, saving launches gains little"
     if problem.depth == 0 or not 2 <= problem.products <= 3:
@@ -64,7 +71,9 @@ def _cost(problem: Problem) -> Cost:
     weights, size = problem.columns * problem.depth, bytes_of(problem.dtype)
     scale = 2.0 * size if problem.mode == "affine" else 1.0
     written = problem.columns // (2 if problem.gated else 1)
-    vectors = problem.rows * (written + problem.depth) * size
+    # The norm reads its weight; a residual is read, and the sum written.
+    rows = 1 + 2 * problem.added
+    vectors = (problem.rows * (written + rows * problem.depth) + problem.normed * problem.depth) * size
     return Cost(
         2.0 * weights * problem.rows, weights * problem.bits / 8 + weights / problem.group_size * scale + vectors
     )
@@ -73,22 +82,24 @@ def _cost(problem: Problem) -> Cost:
 OP = register(
     Op(
         name="quantized_projections",
-        summary="Up to three products of one x with quantized weights in one launch, or two with silu(gate) · up.",
+        summary="Up to three products of x or its RMSNorm with quantized weights in one launch, or a gated pair.",
         functions={
             "quantized_matmul_many": f"{HERE}.function:quantized_matmul_many",
             "quantized_swiglu": f"{HERE}.function:quantized_swiglu",
+            "rms_norm_projections": f"{HERE}.function:rms_norm_projections",
         },
         reference=f"{HERE}.reference:quantized_matmul_many",
         problem=Problem,
         implementations=(
             Implementation("gemv", "triton", f"{HERE}.host:run_gemv", _unfit_gemv, note="one row of x, on any GPU"),
             Implementation("lanes", "triton", f"{HERE}.host:run", _unfit, note="up to 8 rows of x"),
-            Implementation("apart", "triton", f"{HERE}.host:run_apart", note="one product after another"),
+            Implementation("apart", "triton", f"{HERE}.host:run_apart", note="one after another"),
         ),
         dtypes=("float32", "float16", "bfloat16"),
         domain="Formats as in quantized_matmul; w with two axes; affine scales have the dtype of x.",
         cost=_cost,
-        # As quantized_matmul; a gate adds the roundings of both products, of the sigmoid and of silu.
+        # As quantized_matmul; a gate adds the roundings of both products, of the sigmoid and of silu; a norm those of
+        # the sum and of each element of x, which is half an eps of x twice.
         tolerance={
             "float32": Tolerance(ulps=4, scaled=8e-6),
             "float16": Tolerance(ulps=3, scaled=2.0**-10),
