@@ -4,9 +4,7 @@ Each round begins with nothing queued, and queues as many calls as the driver ta
 holds 1,024 launches. The figure is the least mean of several rounds, in microseconds, with the median of the rounds,
 how many kernels a call launches, and torch's own function beside it where there is one. The driver takes about 3 us of
 a launch. Most shapes are those of one token of a model with a hidden size of 4096. ``quantized_matmul`` of 512 rows is
-what is chosen for them: a kernel that dequantizes and cuBLASLt's product; unpacked on the way ("fused") stands beside
-it. What a library has a part in is one graph wherever addresses come again, as they do in these rounds; "elsewhere each
-time" is given more inputs in turn than such graphs are kept for.
+what is chosen for them: a kernel that dequantizes, and torch's product; unpacked on the way ("fused") stands beside it.
 
 ``python -m benchmarks.kernels.calls --host [OUT.json]`` needs no GPU: it measures what of a call is Python, with
 launches that do nothing (see ``host_calls``).
@@ -15,7 +13,6 @@ launches that do nothing (see ``host_calls``).
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import statistics
 import sys
@@ -30,15 +27,13 @@ from torch.nn import functional
 from torch.nn import grad as gradients_of
 
 from rocmend import kernels
-from rocmend.kernels import choose
+from rocmend.kernels import select
 from rocmend.kernels.ops.conv.conv.function import input_gradient
 from rocmend.kernels.ops.conv.conv.geometry import geometry_of
 
 CALLS, FEW_CALLS = 200, 50
 PASSES, ROUNDS, WARM_CALLS, COUNTED = 3, 10, 100, 10
 """A pass is over all ops, so that a slow while of the host does not make one of them slow."""
-MORE = 100
-"""More inputs than addresses are remembered of (``native/fixed.c``)."""
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
@@ -61,7 +56,7 @@ class Timed(NamedTuple):
 
     def asked(self) -> contextlib.AbstractContextManager[None]:
         """Ask for it."""
-        return contextlib.nullcontext() if self.tier is None else choose.prefer(self.tier)
+        return contextlib.nullcontext() if self.tier is None else select.prefer(self.tier)
 
 
 def microseconds(call: Callable[[], Any], calls: int) -> list[float]:
@@ -111,12 +106,6 @@ def launches(timed: Sequence[Timed]) -> list[int]:
 def normal(*shape: int, dtype: torch.dtype = torch.bfloat16) -> torch.Tensor:
     """Return normal numbers on the device that is measured."""
     return torch.randn(shape, dtype=dtype, device=DEVICE)
-
-
-def in_turn(given: Sequence[torch.Tensor], call: Callable[[torch.Tensor], Any]) -> Callable[[], Any]:
-    """Return a call that is given another tensor each time."""
-    turns = itertools.cycle(given)
-    return lambda: call(next(turns))
 
 
 def rows() -> Iterator[Timed]:
@@ -189,13 +178,6 @@ def products() -> Iterator[Timed]:
             partial(functional.linear, some, plain),
             FEW_CALLS,
         )
-    more = [normal(512, 2048, dtype=half) for _ in range(MORE)]
-    yield Timed(
-        "quantized_matmul, 512 rows (elsewhere each time)",
-        in_turn(more, lambda some: kernels.quantized_matmul(some, *weights)),
-        in_turn(more, lambda some: functional.linear(some, plain)),
-        FEW_CALLS,
-    )
     yield Timed(
         "quantized_matmul, 512 rows (fused)",
         partial(kernels.quantized_matmul, some, *weights),
@@ -214,12 +196,6 @@ def products() -> Iterator[Timed]:
         "conv2d",
         lambda: kernels.conv2d(image, taps, padding=1),
         lambda: functional.conv2d(first, filters, padding=1),
-    )
-    images = [normal(1, 28, 28, 64, dtype=half) for _ in range(MORE)]
-    yield Timed(
-        "conv2d (elsewhere each time)",
-        in_turn(images, lambda image: kernels.conv2d(image, taps, padding=1)),
-        in_turn([image.movedim(-1, 1) for image in images], lambda first: functional.conv2d(first, filters, padding=1)),
     )
     yield Timed("conv2d (triton)", lambda: kernels.conv2d(image, taps, padding=1), tier="triton")
 

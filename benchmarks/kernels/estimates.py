@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from rocmend.kernels import choose, executor, registry
+from rocmend.kernels import executor, registry, select
 from rocmend.kernels import target as targets
 from rocmend.kernels.compiled.pool import Pool
 from rocmend.kernels.executor import Recorder
@@ -141,7 +141,7 @@ def floor_of(op_name: str, case_name: str, target_name: str) -> tuple[float, flo
     from rocmend.kernels.compiled.record import META
 
     call = case.make(Maker(META, 0))
-    with executor.using(Recorder(target)), choose.prefer("triton"), choose.observed() as problems:
+    with executor.using(Recorder(target)), select.prefer("triton"), select.observed() as problems:
         function(*call.args, **call.kwargs)
     problem = next(found for name, found in problems if name == op_name)
     floor = explain(op, problem, target, here=False, product=gpu.product).floor

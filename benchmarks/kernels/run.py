@@ -18,7 +18,7 @@ from benchmarks.kernels.pairs import Pair, measured_in_turn
 from benchmarks.kernels.ratios import near
 
 from rocmend.core.errors import RocmendError
-from rocmend.kernels import allocate, choose, executor
+from rocmend.kernels import allocate, executor, select
 from rocmend.kernels.suite import Call
 from rocmend.kernels.timing import Timing, call_us, set_count, timed
 
@@ -83,7 +83,7 @@ def measure(bench: Bench, options: Options, ceilings: dict[str, float]) -> dict[
     count = 1 if options.gate_only else set_count(device, bench.bytes)
     row["sets"] = count
     ours = bench.ours()
-    chosen = choose.prefer(bench.prefer) if bench.prefer else contextlib.nullcontext()
+    chosen = select.prefer(bench.prefer) if bench.prefer else contextlib.nullcontext()
     out = None
     try:
         with chosen:
@@ -172,7 +172,7 @@ def _pair(bench: Bench, peer: Callable[..., Any] | Peer, sets: int, options: Opt
         function, theirs = _taken(peer, calls)
         return _thunks(ours, calls), _thunks(function, theirs)
 
-    with choose.prefer(bench.prefer) if bench.prefer else contextlib.nullcontext():
+    with select.prefer(bench.prefer) if bench.prefer else contextlib.nullcontext():
         return measured_in_turn(place, device, budget_s=options.budget_s)
 
 

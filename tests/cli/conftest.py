@@ -7,16 +7,20 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
+from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from rocmend.cli.main import main
 
 from .port_project import KERNEL, TRAINING
 
-MACHINES = Path(__file__).parents[2] / "src" / "rocmend" / "examples" / "machines"
+SOURCE = Path(__file__).parents[2] / "src" / "rocmend"
+MACHINES = SOURCE / "examples" / "machines"
 
 
 class Done(NamedTuple):
@@ -64,6 +68,33 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Done]:
         return Done(done.returncode, done.stdout, done.stderr)
 
     return run
+
+
+def _closure(name: str, found: dict[str, metadata.Distribution]) -> None:
+    """Collect a distribution and those that it needs without any extra."""
+    key = canonicalize_name(name)
+    if key not in found:
+        found[key] = metadata.distribution(name)
+        for text in found[key].requires or ():
+            needed = Requirement(text)
+            if needed.marker is None or needed.marker.evaluate({"extra": ""}):
+                _closure(needed.name, found)
+
+
+def plain_installation(at: Path) -> Path:
+    """Make an environment with rocmend's own folder and what it needs, linked, without a network; return its Python."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", at], check=True)
+    found: dict[str, metadata.Distribution] = {}
+    _closure("rocmend", found)
+    del found["rocmend"]
+    (site,) = at.glob("lib/python*/site-packages")
+    (site / "rocmend").symlink_to(SOURCE)
+    for one in found.values():
+        tops = {file.parts[0] for file in one.files or () if file.parts[0] not in {"..", "__pycache__"}}
+        for top in tops:
+            if not (site / top).exists():
+                (site / top).symlink_to(Path(str(one.locate_file(top))))
+    return at / "bin" / "python"
 
 
 @pytest.fixture

@@ -7,16 +7,15 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from importlib import metadata
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 
 from rocmend.cli.main import command_modules
+
+from .conftest import plain_installation
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = Path(__file__).parent / "every_command.py"
@@ -58,44 +57,19 @@ def _envelope_problems(out: str, code: int) -> list[str]:
     return [] if bool(envelope.get("errors")) == (code == 2) else ["errors in the envelope do not fit the exit code"]
 
 
-def _closure(name: str, found: dict[str, metadata.Distribution]) -> None:
-    """Collect a distribution and those that it needs without any extra."""
-    key = canonicalize_name(name)
-    if key not in found:
-        found[key] = metadata.distribution(name)
-        for text in found[key].requires or ():
-            needed = Requirement(text)
-            if needed.marker is None or needed.marker.evaluate({"extra": ""}):
-                _closure(needed.name, found)
-
-
-def _linked(python: Path) -> None:
-    """Make a plain installation without a network: rocmend's own folder and what it needs, linked."""
-    found: dict[str, metadata.Distribution] = {}
-    _closure("rocmend", found)
-    del found["rocmend"]
-    (site,) = python.parents[1].glob("lib/python*/site-packages")
-    (site / "rocmend").symlink_to(ROOT / "src" / "rocmend")
-    for one in found.values():
-        tops = {file.parts[0] for file in one.files or () if file.parts[0] not in {"..", "__pycache__"}}
-        for top in tops:
-            if not (site / top).exists():
-                (site / top).symlink_to(Path(str(one.locate_file(top))))
-
-
-def _installed(python: Path) -> None:
+def _installed(at: Path) -> Path:
+    python = at / "bin" / "python"
+    subprocess.run([sys.executable, "-m", "venv", at], check=True)
     install: list[str | Path] = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*install, "-c", ROOT / "constraints.txt", ROOT], check=True, timeout=500)
-    assert (python.parents[1] / "share" / "man" / "man1" / "rocmend.1").is_file()
+    assert (at / "share" / "man" / "man1" / "rocmend.1").is_file()
+    return python
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("install", [_linked, pytest.param(_installed, marks=pytest.mark.network)])
-def test_no_traceback_the_right_exit_code_and_json_where_asked(tmp_path: Path, install: Callable[[Path], None]) -> None:
-    python = tmp_path / "plain" / "bin" / "python"
-    pip = ["--without-pip"] if install is _linked else []
-    subprocess.run([sys.executable, "-m", "venv", *pip, tmp_path / "plain"], check=True)
-    install(python)
+@pytest.mark.parametrize("install", [plain_installation, pytest.param(_installed, marks=pytest.mark.network)])
+def test_no_traceback_the_right_exit_code_and_json_where_asked(tmp_path: Path, install: Callable[[Path], Path]) -> None:
+    python = install(tmp_path / "plain")
     kept = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "ROCMEND_DEBUG"}}
     env = kept | {"ROCMEND_HOME": str(tmp_path / "home"), "PYTHONSAFEPATH": "1", "COLUMNS": "80"}
     # What a real installation may lack, code and files, a command misses when it runs: options are refused alike.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ from rocmend.core.evidence import Evidence
 from rocmend.core.verdict import Verdict
 from rocmend.store.store import Store
 
+from .conftest import plain_installation
 from .port_project import KERNEL
 
 Run = Callable[..., Any]
@@ -331,15 +333,22 @@ def test_sizes_of_an_installed_torch_are_those_of_its_files(installed: Run, envi
     assert re.search(r"2 code objects, [\d.]+ (Ki)?B", text)
 
 
-@pytest.mark.parametrize("command", ["check", "tune"])
-def test_kernels_without_torch_say_what_to_install(installed: Run, tmp_path: Path, command: str) -> None:
-    for module in ("torch", "triton"):
-        text = f"raise ModuleNotFoundError(\"No module named '{module}'\", name='{module}')\n"
-        (tmp_path / f"{module}.py").write_text(text)
-    done = installed("kernels", command, "rms_norm", PYTHONPATH=str(tmp_path))
-    assert (done.code, done.out) == (2, "")
-    assert done.err.startswith("rocmend: [kernels] needs torch, which is not installed.\n")
-    assert "`rocmend wheel choose` prints the command" in done.err
+def test_kernels_without_torch_say_what_to_install(installed: Run, tmp_path: Path) -> None:
+    """Both where there is none, and where what is there cannot import a part of itself."""
+    python = plain_installation(tmp_path / "plain")
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text(
+        "raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')"
+    )
+    for command in ("check", "tune"):
+        done = installed("kernels", command, "rms_norm", PYTHONPATH=str(tmp_path))
+        none = subprocess.run(
+            [python, "-m", "rocmend", "kernels", command, "rms_norm"], capture_output=True, text=True, check=False
+        )
+        assert (done.code, done.out) == (none.returncode, none.stdout) == (2, "")
+        for err in (done.err, none.stderr):
+            assert err.startswith(f"rocmend: [kernels {command}] needs torch, which is not installed.\n")
+            assert "`rocmend wheel choose` prints the command" in err
 
 
 def test_the_name_alone_says_where_to_begin(installed: Run) -> None:

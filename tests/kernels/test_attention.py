@@ -14,7 +14,7 @@ import numpy as np
 from tests.kernels.golden import attention as golden
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels import attention_backward, choose, executor, scaled_dot_product_attention
+from rocmend.kernels import attention_backward, executor, scaled_dot_product_attention, select
 from rocmend.kernels.ops.attention.attention import OP, Problem, pairs, split
 from rocmend.kernels.ops.attention.attention.arguments import NVIDIA_PIECE, least_piece
 from rocmend.kernels.ops.attention.attention.reference import attention
@@ -43,7 +43,7 @@ def test_mlx(name: str, implementation: str) -> None:
         given["q"] = given["q"][:, :, few]
         if given["mask"] is not None and given["mask"].shape[-2] > 1:
             given["mask"] = given["mask"][..., few, :]
-    with choose.prefer(implementation):
+    with select.prefer(implementation):
         out = scaled_dot_product_attention(**given)
     np.testing.assert_allclose(out.numpy(), GOLDEN[name][:, :, few], rtol=2e-6, atol=2e-6)
 
@@ -53,7 +53,7 @@ def test_additive_minus_infinity_throughout_is_nan_as_in_mlx() -> None:
     mask = torch.zeros(20, 40)
     mask[3] = float("-inf")
     mask[4, :33] = float("-inf")
-    with choose.prefer("flash"):
+    with select.prefer("flash"):
         out = scaled_dot_product_attention(q, k, v, scale=0.25, mask=mask)
     assert out[0, 0, 3].isnan().all()
     wanted = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=0.25)
@@ -65,7 +65,7 @@ def test_nan_and_infinity_stay_in_their_rows() -> None:
     q, k, v = _normal(1, 2, 40, 16), _normal(1, 1, 40, 16, seed=1), _normal(1, 1, 40, 16, seed=2)
     q[0, 0, 7, 3] = float("nan")
     k[0, 0, 30, 0] = float("inf")
-    with choose.prefer("flash"):
+    with select.prefer("flash"):
         out = scaled_dot_product_attention(q, k, v, scale=0.25, mask="causal")
     wanted = attention(q, k, v, scale=0.25, mask="causal")
     assert torch.equal(out.isnan(), wanted.isnan())
@@ -77,7 +77,7 @@ def test_nan_and_infinity_stay_in_their_rows() -> None:
 @pytest.mark.parametrize("scale", [-0.3, 0.0, 40.0])
 def test_scale_of_any_sign(scale: float) -> None:
     q, k, v = _normal(1, 2, 33, 16), _normal(1, 2, 50, 16, seed=1), _normal(1, 2, 50, 16, seed=2)
-    with choose.prefer("flash"):
+    with select.prefer("flash"):
         out = scaled_dot_product_attention(q, k, v, scale=scale)
     wanted = attention(q.double(), k.double(), v.double(), scale=scale)
     torch.testing.assert_close(out.double(), wanted, rtol=1e-4, atol=2e-5)
@@ -91,7 +91,7 @@ def test_autograd_equals_float64(strided: bool) -> None:
         q, k, v = (one.transpose(1, 2).contiguous().transpose(1, 2) for one in (q, k, v))
     leaves = [one.requires_grad_() for one in (q, k, v, sinks)]
     mask = torch.rand(20, 28, generator=torch.Generator().manual_seed(3)) > 0.3
-    with choose.prefer("flash"):
+    with select.prefer("flash"):
         out = scaled_dot_product_attention(q, k, v, scale=0.2, mask=mask, sinks=sinks, soft_cap=4.0)
         found = torch.autograd.grad(out.sin().sum(), leaves)
     wide = [one.detach().double().requires_grad_() for one in leaves]
@@ -102,7 +102,7 @@ def test_autograd_equals_float64(strided: bool) -> None:
 
 def test_a_gradient_that_is_an_expanded_scalar() -> None:
     q, k, v = (_normal(1, 2, 18, 16, seed=seed).requires_grad_() for seed in range(3))
-    with choose.prefer("flash"):
+    with select.prefer("flash"):
         found = torch.autograd.grad(scaled_dot_product_attention(q, k, v, scale=0.25, mask="causal").sum(), (q, k, v))
     wanted = reference_backward(torch.ones(1, 2, 18, 16), q, k, v, scale=0.25, mask="causal")
     for one, want in zip(found, wanted[:3], strict=True):
@@ -116,7 +116,7 @@ def test_head_dimensions_in_pieces(dim: int) -> None:
     k, v = _normal(1, 1, 33, dim, seed=1), _normal(1, 1, 33, dim, seed=2)
     options: dict[str, Any] = {"scale": dim**-0.5, "mask": "causal"}
     pieces = Config({"BLOCK_M": 16, "BLOCK_N": 16, "chunk": 32})
-    with choose.prefer("flash"), forced("attention", "forward", pieces):
+    with select.prefer("flash"), forced("attention", "forward", pieces):
         out, lse = scaled_dot_product_attention(q, k, v, **options, return_lse=True)
         with forced("attention", "dq", pieces), forced("attention", "dkv", pieces):
             found = attention_backward(grad, q, k, v, **options, out=out, lse=lse)
@@ -128,7 +128,7 @@ def test_head_dimensions_in_pieces(dim: int) -> None:
 def test_offsets_past_31_bits_are_computed_in_64() -> None:
     recorder = executor.Recorder(by_name("gfx1151"))
     q, k = (torch.empty(1, heads, 64, 1 << 22, device="meta", dtype=torch.bfloat16)[..., :64] for heads in (2, 1))
-    with executor.using(recorder), choose.prefer("flash"):
+    with executor.using(recorder), select.prefer("flash"):
         scaled_dot_product_attention(q, k, k, scale=0.1)
         near = torch.empty(1, 2, 64, 64, device="meta", dtype=torch.bfloat16)
         scaled_dot_product_attention(near, near, near, scale=0.1)
@@ -202,12 +202,12 @@ def test_which_implementation_is_taken(
     target: str, change: dict[str, Any], wanted: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL", raising=False)
-    assert choose.choose(OP, PROBLEM._replace(**change), by_name(target)).implementation == wanted
+    assert select.select(OP, PROBLEM._replace(**change), by_name(target)).implementation == wanted
 
 
 def test_torchs_own_gradients_can_be_asked_for() -> None:
     problem = PROBLEM._replace(grad=True)
-    assert choose.choose(OP, problem, by_name("sm90"), "vendor").implementation == "torch.sdpa-training"
+    assert select.select(OP, problem, by_name("sm90"), "vendor").implementation == "torch.sdpa-training"
 
 
 def test_vendor_agrees() -> None:
@@ -235,7 +235,7 @@ def test_no_second_piece_for_unaligned_tensors_on_nvidia() -> None:
 def test_one_piece_takes_the_records_of_its_width() -> None:
     recorder = executor.Recorder(by_name("sm90"))
     q, mask = torch.empty(1, 2, 64, 192, device="meta", dtype=torch.bfloat16), torch.empty(64, 64, device="meta")
-    with executor.using(recorder), choose.prefer("flash"):
+    with executor.using(recorder), select.prefer("flash"):
         scaled_dot_product_attention(q, q, q, scale=0.1, mask="causal")
         scaled_dot_product_attention(q, q, q, scale=0.1, mask=mask)
         wide = torch.empty(1, 2, 64, 256, device="meta", dtype=torch.bfloat16)

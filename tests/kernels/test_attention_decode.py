@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels import attention_decode, choose, executor, quantized_attention
+from rocmend.kernels import attention_decode, executor, quantized_attention, select
 from rocmend.kernels import target as targets
 from rocmend.kernels.ops.attention.attention_decode import Problem, host
 
@@ -39,7 +39,7 @@ def test_as_mlx(name: str) -> None:
         "additive": {"mask": _pattern(2, 11, step=0.9)},
         "sinks": {"sinks": torch.tensor([0.5, -1.0, 2.0, 0.0]), "mask": mask},
     }[name]
-    with choose.prefer("triton"):
+    with select.prefer("triton"):
         out = attention_decode(q, k, v, scale=0.3, **options)
     wanted = torch.tensor(GOLDEN["decode"][name])
     assert torch.allclose(out.flatten()[:: GOLDEN["every"]], wanted, rtol=2e-5, atol=2e-6)
@@ -57,7 +57,7 @@ def test_quantized_as_mlx(bits: int) -> None:
     codes = (torch.arange(2 * 9 * 64) * 7 % (1 << bits)).reshape(1, 2, 9, 64)
     scales, biases = _pattern(1, 2, 9, 2) * 0.1 / (1 << bits) * 16, _pattern(1, 2, 9, 2, step=0.7)
     cache = (_words(codes, bits), scales, biases)
-    with choose.prefer("triton"):
+    with select.prefer("triton"):
         out = quantized_attention(
             _pattern(1, 4, 3, 64), cache, cache, scale=0.2, mask="causal", group_size=32, bits=bits
         )
@@ -70,7 +70,7 @@ def test_lengths_are_read_by_the_kernel() -> None:
     q, k, v = torch.randn(2, 4, 1, 64), torch.randn(2, 2, 200, 64), torch.randn(2, 2, 200, 64)
     for length in (1, 64, 65, 200):
         lengths = torch.full((2,), length, dtype=torch.int32)
-        with choose.prefer("triton"):
+        with select.prefer("triton"):
             out = attention_decode(q, k, v, scale=0.125, lengths=lengths)
             cut = attention_decode(q, k[:, :, :length], v[:, :, :length], scale=0.125)
         assert torch.allclose(out, cut, rtol=1e-5, atol=1e-6)
@@ -94,7 +94,7 @@ def test_splits_fill_the_device_and_no_more() -> None:
 
 def _launched(call: Any) -> list[executor.Launch]:
     recorder = executor.Recorder(targets.by_name("sm90", compute_units=132))
-    with executor.using(recorder), choose.prefer("triton"):
+    with executor.using(recorder), select.prefer("triton"):
         call()
     return recorder.launches
 

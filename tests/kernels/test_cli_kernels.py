@@ -140,9 +140,9 @@ def test_the_problem_that_explain_suggests_names_a_target_where_torch_is_missing
 
 @pytest.mark.parametrize("tier", ["reference", "nonsense"])
 def test_explain_follows_what_was_asked_for(tier: str, rocmend: Run) -> None:
-    from rocmend.kernels import choose
+    from rocmend.kernels import select
 
-    with choose.prefer(tier):
+    with select.prefer(tier):
         data = json.loads(rocmend("kernels", "explain", *PROBLEM, "--target", "gfx1151", "--json").out)["data"]
     taken = [one["tier"] for one in data["considered"] if one["taken"]]
     assert taken == (["reference"] if tier == "reference" else [])

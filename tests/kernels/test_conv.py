@@ -14,11 +14,11 @@ pytest.importorskip("triton")
 from rocmend.core.errors import UsageError
 from rocmend.kernels import caches, conv1d, conv2d, conv_general, conv_transpose2d, convolution, executor, registry
 from rocmend.kernels import target as targets
-from rocmend.kernels.choose import UnfitError, choose, prefer
 from rocmend.kernels.ops.conv.conv import host, reference, shape_class
 from rocmend.kernels.ops.conv.conv.cases import SHAPES
 from rocmend.kernels.ops.conv.conv.function import conv_weight_gradient
 from rocmend.kernels.ops.conv.conv.geometry import collapsed, geometry_of, reciprocal
+from rocmend.kernels.select import UnsupportedError, prefer, select
 from rocmend.kernels.suite import cases_of, run_case
 from rocmend.kernels.suite.compare import compare
 from rocmend.kernels.target import by_name
@@ -69,7 +69,7 @@ BEYOND_TORCH = ("unequal", "cropped", "both-steps", "taps-that-miss", "no-image"
 )
 def test_torchs_own_path_computes_the_same(case: Any) -> None:
     if any(name in case.name for name in BEYOND_TORCH):
-        with pytest.raises(UnfitError):
+        with pytest.raises(UnsupportedError):
             run_case(registry.get("conv"), case, CPU, tier="vendor")
         return
     result = run_case(registry.get("conv"), case, CPU, tier="vendor")
@@ -116,9 +116,9 @@ def test_types_must_agree() -> None:
 def test_rdna_takes_the_kernel_and_cdna_the_library() -> None:
     op = registry.get("conv")
     problem = op.problem("float16", "forward", 3136, 3136, 64, 64, 1, 9, True)
-    taken = {name: choose(op, problem, by_name(name), None).tier for name in ("gfx942", "sm90")}
+    taken = {name: select(op, problem, by_name(name), None).tier for name in ("gfx942", "sm90")}
     assert taken == {"gfx942": "vendor", "sm90": "vendor"}
-    reasons = {one.implementation: one.reason for one in choose(op, problem, by_name("gfx1010"), "reference").rejected}
+    reasons = {one.implementation: one.reason for one in select(op, problem, by_name("gfx1010"), "reference").rejected}
     assert set(reasons) == {"torch.nn", "implicit-gemm"}
 
 

@@ -9,7 +9,7 @@ pytest.importorskip("triton")
 pytest.importorskip("numpy")
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels import choose, cross_entropy, cross_entropy_backward
+from rocmend.kernels import cross_entropy, cross_entropy_backward, select
 
 pytestmark = [pytest.mark.cpu, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 
@@ -37,7 +37,7 @@ def test_large_logits_do_not_hide_their_gaps(classes: int, tier: str) -> None:
     wanted = torch.nn.functional.cross_entropy(exact, targets, reduction="none")
     (slope,) = torch.autograd.grad(wanted.sum(), exact)
     large = (x + float(1 << 20)).requires_grad_()  # exact in float32: what is lost is lost in the loss
-    with choose.prefer(tier):
+    with select.prefer(tier):
         found = cross_entropy(large, targets)
         (own,) = torch.autograd.grad(found.sum(), large)
         again = cross_entropy_backward(torch.ones(3), large.detach(), targets)

@@ -12,7 +12,7 @@ np = pytest.importorskip("numpy")
 pytest.importorskip("triton")
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels import choose, dequantize, executor, gather_mm, gather_qmm, gather_qmm_swiglu, quantize
+from rocmend.kernels import dequantize, executor, gather_mm, gather_qmm, gather_qmm_swiglu, quantize, select
 from rocmend.kernels.backends.hopper import gluon
 from rocmend.kernels.target import by_name
 from rocmend.kernels.tuning import Config
@@ -33,7 +33,7 @@ def test_like_mlx(mode: str, tier: str) -> None:
     x, lhs, rhs, ascending = (GOLDEN[name] for name in ("x", "lhs", "rhs", "ascending"))
     parts = quantize(GOLDEN["experts"], mode=mode)
     turned = quantize(GOLDEN["turned"], mode=mode)
-    with choose.prefer(tier):
+    with select.prefer(tier):
         given = gather_qmm(x, *parts, lhs, rhs, mode=mode)
         in_order = gather_qmm(x, *parts, rhs_indices=ascending, mode=mode, sorted_indices=True)
         default = gather_qmm(x[:, None], *parts, rhs_indices=rhs[:1], mode=mode)
@@ -46,7 +46,7 @@ def test_like_mlx(mode: str, tier: str) -> None:
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_gather_mm_like_mlx(tier: str) -> None:
-    with choose.prefer(tier):
+    with select.prefer(tier):
         out = gather_mm(GOLDEN["x"][..., :12].contiguous(), GOLDEN["turned"], GOLDEN["lhs"], GOLDEN["rhs"])
     torch.testing.assert_close(out, GOLDEN["mm"], **CLOSE)
 
@@ -61,7 +61,7 @@ def test_experts_of_many_tokens_in_half_types(mode: str, dtype: Any) -> None:
     x = torch.randn(24, 1, 1, 128, generator=generator).to(dtype)
     chosen = torch.randint(4, (24, 2), generator=generator)
     parts = quantize(w, mode=mode)
-    with choose.prefer("triton"):
+    with select.prefer("triton"):
         out = gather_qmm(x, *parts, rhs_indices=chosen, mode=mode)
     plain = dequantize(*parts, mode=mode, dtype=dtype).double()
     wanted = torch.einsum("tk,tenk->ten", x[:, 0, 0].double(), plain[chosen])
@@ -88,7 +88,7 @@ def test_a_few_rows_in_a_half_type(bits: int) -> None:
     chosen = torch.tensor([[2, 0, 2], [2, 2, 3]])
     weights = dequantize(parts[0], *(part.float() for part in parts[1:]), bits=bits)
     wanted = torch.einsum("tk,tenk->ten", x[:, 0, 0].double(), weights.double()[chosen])
-    with choose.prefer("triton"):
+    with select.prefer("triton"):
         out = gather_qmm(x, *parts, rhs_indices=chosen, bits=bits)
         fused = gather_qmm_swiglu(x, parts, parts, rhs_indices=chosen, bits=bits)
     torch.testing.assert_close(out[:, :, 0].double(), wanted, rtol=2e-3, atol=2e-2)
@@ -113,7 +113,7 @@ def test_a_few_rows_on_any_gpu(
     chosen = torch.empty(2, 4, dtype=torch.int32, device="meta")
     recorder = executor.Recorder(by_name(target))
     options = {"rhs_indices": chosen, "mode": mode, "bits": bits, "group_size": group}
-    with executor.using(recorder), choose.prefer("triton"):
+    with executor.using(recorder), select.prefer("triton"):
         gather_qmm(x, *parts, **options)
         gather_qmm_swiglu(x, parts, parts, **options)
     kernel = "gemv_kernel" if mode == "affine" else "pairs_kernel"
@@ -131,7 +131,7 @@ def test_tiles_of_many_rows(chosen: str, height: int) -> None:
     index = torch.randint(4, (50, 2), generator=generator)
     index = {"one": index * 0 + 1, "last": index // 3 * 3, "random": index}[chosen]
     record = Config({"BM": height, "BN": 32, "BK": 256, "STAGES": 2, "HALVED": True, "num_warps": 4})
-    with choose.prefer("triton"), forced("gather_qmm", "tiles", record):
+    with select.prefer("triton"), forced("gather_qmm", "tiles", record):
         out = gather_qmm(x, *parts, rhs_indices=index)
     torch.testing.assert_close(out[:, :, 0].double(), _wanted(x[:, 0, 0], parts, index), rtol=2e-3, atol=2e-2)
 
@@ -144,7 +144,7 @@ def test_x_at_an_odd_address(tokens: int) -> None:
     x = torch.randn(tokens * 64 + 1, generator=generator).half()[1:].view(tokens, 1, 1, 64)
     chosen = torch.randint(4, (tokens, 2), generator=generator)
     assert x.data_ptr() % 4
-    with choose.prefer("triton"):
+    with select.prefer("triton"):
         for _ in range(2):  # planned, then remembered
             out = gather_qmm(x, *parts, rhs_indices=chosen)
             torch.testing.assert_close(out[:, :, 0].double(), _wanted(x[:, 0, 0], parts, chosen), rtol=2e-3, atol=2e-2)
@@ -160,7 +160,7 @@ def test_gradient(tokens: int, lhs: str | None) -> None:
     chosen = torch.randint(3, (tokens, 2), generator=generator)
     index = None if lhs is None else torch.randint(tokens, (tokens, 1), generator=generator)
     weight = torch.randn(tokens, 2, 1, 64, generator=generator)
-    with choose.prefer("triton"):
+    with select.prefer("triton"):
         (gather_qmm(x, *parts, index, chosen) * weight).sum().backward()
     grad, x.grad = x.grad, None
     rows = x if index is None else x[index[:, 0]]
@@ -173,7 +173,7 @@ def test_gather_mm_gradient() -> None:
     b = torch.randn(3, 16, 8, generator=generator)
     a = torch.randn(5, 1, 2, 16, generator=generator, requires_grad=True)
     chosen = torch.randint(3, (5, 2), generator=generator)
-    with choose.prefer("triton"):
+    with select.prefer("triton"):
         gather_mm(a, b, rhs_indices=chosen).square().sum().backward()
     grad, a.grad = a.grad, None
     torch.einsum("tamk,tekn->temn", a, b[chosen]).square().sum().backward()
@@ -185,7 +185,7 @@ def test_swiglu_is_two_products_and_a_gate() -> None:
     gate, up = (quantize(torch.randn(3, 8, 64, generator=generator)) for _ in range(2))
     x = torch.randn(3, 1, 1, 64, generator=generator)
     chosen = torch.randint(3, (3, 2), generator=generator)
-    with choose.prefer("triton"):
+    with select.prefer("triton"):
         fused = gather_qmm_swiglu(x, gate, up, rhs_indices=chosen)
         apart = torch.nn.functional.silu(gather_qmm(x, *gate, rhs_indices=chosen))
         apart = apart * gather_qmm(x, *up, rhs_indices=chosen)
@@ -223,7 +223,7 @@ def test_says_what_is_wrong() -> None:
 def test_one_index_stretched_over_many_pairs(tier: str) -> None:
     a, b = torch.randn(3, 4, 8), torch.randn(2, 8, 6)
     lhs, rhs = torch.tensor([0, 2, 1]), torch.tensor([1])
-    with choose.prefer(tier):
+    with select.prefer(tier):
         torch.testing.assert_close(gather_mm(a, b, lhs, rhs), a[lhs] @ b[1], **CLOSE)
     from rocmend.kernels.common.routing import pairs_of
 
@@ -240,7 +240,7 @@ def test_rows_by_themselves_find_their_x_and_their_expert(index: str, bits: int)
     lhs, rhs = (torch.tensor(one, dtype=getattr(torch, index)) for one in ([2, 0, 1, 2], [1, 3, 0, 0]))
     plain = dequantize(*parts, group_size=32, bits=bits)[rhs.long()]
     wanted = torch.einsum("pk,pnk->pn", x[lhs.long(), 0], plain)
-    with choose.prefer("triton"):
+    with select.prefer("triton"):
         out = gather_qmm(x, *parts, lhs, rhs, group_size=32, bits=bits)
         fused = gather_qmm_swiglu(x, parts, parts, lhs, rhs, 32, bits)
     torch.testing.assert_close(out[:, 0], wanted, rtol=1e-4, atol=1e-4)

@@ -11,7 +11,7 @@ pytest.importorskip("triton")
 
 from rocmend.core.errors import UsageError
 from rocmend.kernels import heads_into_cache
-from rocmend.kernels.choose import prefer
+from rocmend.kernels.select import prefer
 
 pytestmark = [pytest.mark.cpu]
 

@@ -12,7 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 triton = pytest.importorskip("triton")
 
-from rocmend.kernels import allocate, caches, choose, executor
+from rocmend.kernels import allocate, caches, executor, select
 from rocmend.kernels import launch as launcher
 from rocmend.kernels.launch import LaunchPlan, bind, launch
 from rocmend.kernels.ops.rowwise.rms_norm.function import rms_norm
@@ -365,10 +365,10 @@ def test_caches_are_bounded_and_dropped_when_decisions_change(monkeypatch: pytes
         calls.keep(number, number)
         assert len(calls) <= 3
     for change in (
-        lambda: choose.prefer("reference"),
+        lambda: select.prefer("reference"),
         lambda: executor.using(executor.Recorder(CPU)),
         lambda: forced("rms_norm", "held", CONFIG),
-        choose.observed,
+        select.observed,
         observed,
     ):
         calls.keep("before", 1)
@@ -384,11 +384,11 @@ def test_caches_are_bounded_and_dropped_when_decisions_change(monkeypatch: pytes
 
 def test_a_cached_call_still_sees_preferences_and_poison() -> None:
     x = torch.randn(3, 8)
-    with choose.prefer("reference"):
+    with select.prefer("reference"):
         wanted = rms_norm(x, None, 1e-5)
     assert torch.equal(rms_norm(x, None, 1e-5), rms_norm(x, None, 1e-5))
     torch.testing.assert_close(rms_norm(x, None, 1e-5), wanted)
-    with pytest.raises(choose.UnfitError), choose.prefer("row_backward"):
+    with pytest.raises(select.UnsupportedError), select.prefer("row_backward"):
         rms_norm(x, None, 1e-5)
     output = allocate.Output((2, 0, 3), torch.float32, x.device)
     assert output().stride() == torch.empty(2, 0, 3).stride()

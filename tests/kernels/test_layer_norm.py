@@ -12,7 +12,7 @@ from tests.kernels.norms_golden import DTYPES, assert_as_mlx, golden
 
 from rocmend.core.errors import UsageError
 from rocmend.kernels import layer_norm
-from rocmend.kernels.choose import prefer
+from rocmend.kernels.select import prefer
 from rocmend.kernels.tuning import Config
 from rocmend.kernels.tuning.lookup import forced
 

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels import choose, depthwise_conv1d, gated_delta, selective_scan, ssd_scan, wkv7
+from rocmend.kernels import depthwise_conv1d, gated_delta, select, selective_scan, ssd_scan, wkv7
 
 pytestmark = pytest.mark.cpu
 GOLDEN = tomllib.loads((Path(__file__).parent / "golden" / "linear_attention.toml").read_text(encoding="utf-8"))
@@ -32,7 +32,7 @@ def _is_golden(name: str, found: tuple[Any, Any]) -> None:
 def test_gated_delta_as_mlx() -> None:
     q, k, v = _pattern(1, 30, 1, 16) * 0.2, _pattern(1, 30, 1, 16, step=0.61) * 0.3, _pattern(1, 30, 2, 8, step=1.1)
     gates = (torch.sigmoid(_pattern(1, 30, 2, step=0.5)), torch.sigmoid(_pattern(1, 30, 2, step=0.8)))
-    with choose.prefer("triton"):
+    with select.prefer("triton"):
         _is_golden("gated_delta", gated_delta(q, k, v, *gates, state=_pattern(1, 2, 8, 16, step=0.23)))
 
 
@@ -40,27 +40,27 @@ def test_ssd_as_mlx() -> None:
     x, dt = _pattern(1, 30, 2, 8), _pattern(1, 30, 2, step=0.5)
     b, c = _pattern(1, 30, 1, 16, step=0.61), _pattern(1, 30, 1, 16, step=0.9)
     vectors = (_pattern(2, step=0.4), _pattern(2, step=0.7), _pattern(2, step=1.3))
-    with choose.prefer("triton"):
+    with select.prefer("triton"):
         found = ssd_scan(x, dt, vectors[0], b, c, *vectors[1:], state=_pattern(1, 2, 8, 16, step=0.23))
     _is_golden("ssd", found)
 
 
 def test_wkv7_as_mlx() -> None:
     rows = [_pattern(1, 5, 2, 16, step=0.3 + 0.1 * n) * 0.5 for n in range(6)]
-    with choose.prefer("triton"):
+    with select.prefer("triton"):
         _is_golden("wkv7", wkv7(*rows, state=_pattern(1, 2, 16, 16, step=0.23)))
 
 
 def test_conv_as_mlx() -> None:
     weight, bias, state = _pattern(6, 4, step=0.7), _pattern(6, step=0.4), _pattern(2, 3, 6, step=0.2)
-    with choose.prefer("triton"):
+    with select.prefer("triton"):
         _is_golden("conv", depthwise_conv1d(_pattern(2, 9, 6), weight, bias, state=state, activation="silu"))
 
 
 def test_steps_are_the_sequence() -> None:
     """A prefill, then single steps, is the whole sequence at once."""
     x, weight = _pattern(1, 7, 5), _pattern(5, 4, step=0.7)
-    with choose.prefer("triton"):
+    with select.prefer("triton"):
         whole, end = depthwise_conv1d(x, weight)
         y, state = depthwise_conv1d(x[:, :5], weight)
         parts = [y]
@@ -80,7 +80,7 @@ def test_scan_has_gradients() -> None:
     found = []
     for function, tier in ((selective_scan, "triton"), (reference, "reference")):
         leaves = [one.clone().requires_grad_() for one in inputs]
-        with choose.prefer(tier):
+        with select.prefer(tier):
             y, state = function(*leaves)
             (y.square().sum() + state.sum()).backward()
         found.append([leaf.grad for leaf in leaves])
@@ -91,7 +91,7 @@ def test_scan_has_gradients() -> None:
 def test_conv_has_gradients() -> None:
     inputs = [torch.randn(2, 6, 5), torch.randn(5, 3), torch.randn(5)]
     leaves = [one.clone().requires_grad_() for one in inputs]
-    with choose.prefer("triton"):
+    with select.prefer("triton"):
         y, _ = depthwise_conv1d(*leaves, activation="silu")
         y.square().sum().backward()
     twins = [one.clone().requires_grad_() for one in inputs]

@@ -11,7 +11,7 @@ pytest.importorskip("triton")
 
 import rocmend.kernels as rk
 from rocmend.core.errors import UsageError
-from rocmend.kernels import choose
+from rocmend.kernels import select
 from rocmend.kernels.ops.memory.copy import host
 from rocmend.kernels.ops.memory.copy.host import collapse
 from rocmend.kernels.tuning import Config
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.cpu, pytest.mark.filterwarnings("ignore::RuntimeWarnin
 def test_values_of_mlx() -> None:
     """``mx.take``, ``mx.put_along_axis``, ``x.at[...]`` and assignment of MLX 0.32.4 on the CPU."""
     x = torch.arange(12, dtype=torch.int32).view(3, 4)
-    with choose.prefer("triton"):
+    with select.prefer("triton"):
         assert rk.take(torch.tensor([1, 2, 3]), torch.tensor([-1, 0, -3, 2])).tolist() == [3, 1, 1, 3]
         assert rk.take(x, torch.tensor([[0, 1], [-1, 2]]), 1).shape == (3, 2, 2)
         places = (torch.tensor([0, 0]), torch.tensor([1, 1]))
@@ -38,14 +38,14 @@ def test_values_of_mlx() -> None:
 
 def test_tuples_leave_out_what_lies_outside() -> None:
     x = torch.zeros(2, 3)
-    with choose.prefer("triton"):
+    with select.prefer("triton"):
         places = (torch.tensor([0, 1, 2, -1]), torch.tensor([3, -3, 0, 2]))
         assert rk.scatter(x, places, torch.tensor([1.0, 2.0, 3.0, 4.0])).tolist() == [[0, 0, 0], [2, 0, 4]]
 
 
 def test_truth_values_are_joined() -> None:
     x = torch.tensor([False, True])
-    with choose.prefer("triton"):
+    with select.prefer("triton"):
         both = torch.tensor([0, 1])
         assert rk.scatter(x, both, torch.tensor([True, True]), mode="add").tolist() == [True, True]
         assert rk.scatter(x, both, torch.tensor([True, False]), mode="prod").tolist() == [False, False]
@@ -56,7 +56,7 @@ def test_take_has_a_gradient(along: bool) -> None:
     x = torch.randn(4, 5, requires_grad=True)
     index = torch.randint(0, 5, (4, 9) if along else (9,))
     weight = torch.randn(4, 9)
-    with choose.prefer("triton"):
+    with select.prefer("triton"):
         ours = rk.take_along_axis(x, index, 1) if along else rk.take(x, index, 1)
         (ours * weight).sum().backward()
     got, x.grad = x.grad, None
@@ -68,7 +68,7 @@ def test_take_has_a_gradient(along: bool) -> None:
 
 def test_copy_has_a_gradient() -> None:
     x = torch.randn(3, 4, requires_grad=True)
-    with choose.prefer("triton"):
+    with select.prefer("triton"):
         rk.copy(x.t(), torch.bfloat16).float().sum().backward()
     assert x.grad is not None
     assert torch.equal(x.grad, torch.ones(3, 4))

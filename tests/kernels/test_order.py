@@ -13,7 +13,7 @@ pytest.importorskip("triton")
 
 import rocmend.kernels as rk
 from rocmend.core.errors import UsageError
-from rocmend.kernels import choose
+from rocmend.kernels import select
 from rocmend.kernels.ops.recurrence.scan.reference import _extreme
 from rocmend.kernels.tuning import Config
 from rocmend.kernels.tuning.lookup import forced
@@ -43,7 +43,7 @@ def same(got: Any, wanted: Any) -> bool:
 def test_order_is_that_of_mlx(name: str, tier: str) -> None:
     golden = GOLDEN["sort"][name]
     x = floats(golden["x"], name)
-    with choose.prefer(tier):
+    with select.prefer(tier):
         assert same(rk.sort(x), floats(golden["sort"], name))
         assert rk.argsort(x).tolist() == golden["argsort"]
         assert rk.argsort(x, index_dtype=torch.uint32).dtype == torch.uint32
@@ -62,7 +62,7 @@ def test_order_is_that_of_mlx(name: str, tier: str) -> None:
 def test_running_extremes_are_those_of_mlx(name: str, tier: str) -> None:
     golden = GOLDEN["scan"][name]
     x = floats(golden["x"], name)
-    with choose.prefer(tier):
+    with select.prefer(tier):
         for function in ("cummax", "cummin"):
             for reverse in (False, True):
                 for inclusive in (False, True):
@@ -133,7 +133,7 @@ def test_equal_elements_of_a_long_row_come_by_place(largest: bool) -> None:
     """The row is taken by groups of 16: the last has 3 members, and an element that comes first stands in it."""
     x = torch.zeros(2, 707)
     x[1, 705] = 1.0 if largest else -1.0
-    with choose.prefer("triton"):
+    with select.prefer("triton"):
         top = rk.topk(x, 20, largest=largest)
     assert top.indices.tolist() == [list(range(20)), [705, *range(19)]]
     assert torch.equal(top.values, x.gather(1, top.indices))
@@ -145,7 +145,7 @@ def test_equal_elements_of_a_long_row_come_by_place(largest: bool) -> None:
 def test_one_pass_over_a_row_gives_what_two_give(reverse: bool, inclusive: bool) -> None:
     x = torch.randint(-1000, 1000, (3, 61), dtype=torch.int32)
     found = []
-    with choose.prefer("triton"):
+    with select.prefer("triton"):
         for elements in (0, 1 << 40):
             record = Config(
                 {"LINES": 2, "LANES": 4, "BEFORE": 2, "least": 2, "most": 8, "elements": elements, "bytes": 1}

@@ -20,19 +20,19 @@ from rocmend.kernels import (
     allocate,
     caches,
     capture,
-    choose,
     cumsum,
     executor,
     gated_delta,
     gather_qmm,
     plan_cache,
     quantize,
+    select,
     topk,
 )
 from rocmend.kernels import launch as launcher
 from rocmend.kernels import quantized_matmul as product
 from rocmend.kernels.caches import Cache
-from rocmend.kernels.captured import Captured
+from rocmend.kernels.capture import Captured
 from rocmend.kernels.common import semaphores
 from rocmend.kernels.launch import launch
 from rocmend.kernels.plan_cache import cached, cached_plan
@@ -407,7 +407,7 @@ def test_a_capture_leaves_no_cache_entries_and_forgetting_drops_replays() -> Non
         compute((x,))
     assert runs == ["cpu", "meta"]
     assert set(kept) == {"before", "cpu"}
-    with choose.prefer("triton"):
+    with select.prefer("triton"):
         pass
     assert not kept
     kept.keep("before", 1)
@@ -498,6 +498,68 @@ def test_calls_are_distinguished_by_all_but_elements_and_addresses() -> None:
         assert planned((x, x), "a") == 1
 
 
+@pytest.mark.usefixtures("gpu")
+def test_numbers_of_the_call_are_passed_to_the_kernel() -> None:
+    kernel, plans = _Kernel("a", "n"), list[str]()
+
+    @cached_plan
+    def planned(_x: Any, _number: Any, option: str) -> Callable[..., Any]:
+        plans.append(option)
+
+        def call(x: Any, number: Any) -> Any:
+            launch(kernel, (1,), (x, number), {}, CONFIG)
+            return x
+
+        return call
+
+    x = torch.zeros(16)
+    for number in (3, 5, 7, -9, 2, 11):
+        planned((x,), "some", numbers=(number,))
+    assert plans == ["some"] * 2  # as it is, then to be captured
+    assert [args[10] for args in kernel.fast[-4:]] == [7, -9, 2, 11]
+    for number in (16, 1, 1 << 40):  # compiled to other kernels
+        planned((x,), "some", numbers=(number,))
+    assert len(plans) == 5
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_call_that_computes_with_a_number_is_not_captured() -> None:
+    kernel = _Kernel("a", "n")
+
+    @cached_plan
+    def planned(*_: Any) -> Callable[..., Any]:
+        def call(x: Any, number: Any) -> Any:
+            launch(kernel, (1,), (x, number + 1), {}, CONFIG)
+            return x
+
+        return call
+
+    for number in (3, 5, 7, 9):
+        planned((torch.zeros(16),), numbers=(number,))
+    assert [args[1] for args in kernel.plain] + [args[10] for args in kernel.fast] == [4, 6, 8, 10]
+
+
+@pytest.mark.usefixtures("gpu")
+def test_torchs_compiler_runs_calls_as_they_are() -> None:
+    try:
+        torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
+    except ImportError as error:
+        pytest.skip(f"this torch cannot compile a sum with this Triton: {str(error)[:200]}")
+    kernel = _Kernel("a", "b", "c", "n")
+    compute, y = _adding(kernel, []), torch.ones(16)
+
+    def block(x: Any) -> Any:
+        return compute((x * 2, y), 9).shape, x + 1
+
+    compiled, x = torch.compile(block, backend="eager"), torch.arange(16.0)
+    for _ in range(5):
+        shape, after = compiled(x)
+        assert shape == (2, 2)
+        assert torch.equal(after, x + 1)
+    assert len(kernel.plain) + len(kernel.fast) == 2 * 5
+    torch._dynamo.reset()
+
+
 def _quantized(*shape: int) -> Any:
     return quantize(torch.randn(shape), 32, 4)
 
@@ -526,7 +588,7 @@ def test_public_functions_return_the_same_when_replayed(name: str, monkeypatch: 
         return made[-1]
 
     monkeypatch.setattr(capture, "Captured", counted)
-    with choose.prefer("triton"):
+    with select.prefer("triton"):
         first = calls[name]()
         assert not made
         for _ in range(2):

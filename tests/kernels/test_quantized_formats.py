@@ -12,7 +12,7 @@ np = pytest.importorskip("numpy")
 pytest.importorskip("triton")
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels import choose, dequantize, quantize
+from rocmend.kernels import dequantize, quantize, select
 from rocmend.kernels.common import formats
 
 pytestmark = [pytest.mark.cpu, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
@@ -30,7 +30,7 @@ def _signed(words: Any) -> Any:
 def test_like_mlx(name: str, tier: str) -> None:
     mode, bits, group, dtype_name = name.split("-")
     dtype = getattr(torch, dtype_name)
-    with choose.prefer(tier):
+    with select.prefer(tier):
         words, scales, biases = quantize(torch.tensor(GOLDEN["w"]).to(dtype), int(group), int(bits), mode)
         values = dequantize(words, scales, biases, int(group), int(bits), mode, dtype=dtype)
     assert words.dtype == torch.uint32
@@ -45,7 +45,7 @@ def test_like_mlx(name: str, tier: str) -> None:
 @pytest.mark.parametrize("tier", ["reference", "triton"])
 def test_global_scale_like_mlx(tier: str) -> None:
     whole = torch.tensor(3.7)
-    with choose.prefer(tier):
+    with select.prefer(tier):
         words, scales, _ = quantize(torch.tensor(GOLDEN["w"]), mode="nvfp4", global_scale=whole)
         values = dequantize(words, scales, mode="nvfp4", global_scale=whole, dtype=torch.float32)
     assert torch.equal(_signed(words), torch.tensor(GOLDEN["global-words"].view(np.int32)))
@@ -69,7 +69,7 @@ def test_pack_is_a_string_of_bits(bits: int) -> None:
 def test_odd_groups_of_mx(mode: str, tier: str) -> None:
     w = torch.ones(5, 32)
     w[0], w[1, 3], w[2, 3], w[3] = 0.0, torch.inf, torch.nan, 1e-39
-    with choose.prefer(tier):
+    with select.prefer(tier):
         _, scales, _ = quantize(w, mode=mode)
     assert scales[:4, 0].tolist() == [127, 255, 255, 0]
 
@@ -78,7 +78,7 @@ def test_odd_groups_of_mx(mode: str, tier: str) -> None:
 def test_odd_groups_of_affine(tier: str) -> None:
     w = torch.ones(3, 64)
     w[0], w[1, 3], w[2, 5] = 0.0, torch.nan, -3.0
-    with choose.prefer(tier):
+    with select.prefer(tier):
         words, scales, biases = quantize(w)
         values = dequantize(words, scales, biases)
     assert values[0].tolist() == [0.0] * 64

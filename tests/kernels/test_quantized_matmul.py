@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels import choose, executor
+from rocmend.kernels import executor, select
 from rocmend.kernels.backends.hopper import gluon
 from rocmend.kernels.executor import Recorder
 from rocmend.kernels.ops.matmul.quantized_matmul import OP, Problem, few, gemv
@@ -49,7 +49,7 @@ def test_as_mlx(name: str, dtype: str, tier: str) -> None:
         x, wanted = (values[f"{name}/{dtype}/{kind}/{part}"] for part in ("x", "y"))
         x = x.to(getattr(torch, dtype))
         biases = parts[2] if len(parts) > 2 else None
-        with choose.prefer(tier):
+        with select.prefer(tier):
             out = quantized_matmul(
                 x, parts[0], parts[1], biases, transpose=kind == "t", group_size=int(group), bits=int(bits), mode=mode
             )
@@ -67,7 +67,7 @@ def _weights(*shape: int, dtype: Any = torch.float32) -> tuple[Any, Any, Any]:
 def test_words_may_be_unsigned() -> None:
     w, scales, biases = _weights(8, 128)
     x = torch.randn(2, 128)
-    with choose.prefer("triton"):
+    with select.prefer("triton"):
         signed = quantized_matmul(x, w, scales, biases)
         unsigned = quantized_matmul(x, w.view(torch.uint32), scales, biases)
     assert torch.equal(signed, unsigned)
@@ -85,9 +85,9 @@ def test_words_may_be_unsigned() -> None:
 )
 def test_leading_axes(x: tuple[int, ...], w: tuple[int, ...], out: tuple[int, ...]) -> None:
     a, weights = torch.randn(x), _weights(*w)
-    with choose.prefer("triton"):
+    with select.prefer("triton"):
         got = quantized_matmul(a, *weights)
-    with choose.prefer("reference"):
+    with select.prefer("reference"):
         wanted = quantized_matmul(a, *weights)
     assert got.shape == wanted.shape == out
     torch.testing.assert_close(got, wanted, rtol=1e-5, atol=1e-4)
@@ -96,7 +96,7 @@ def test_leading_axes(x: tuple[int, ...], w: tuple[int, ...], out: tuple[int, ..
 def test_types_promote_as_in_mlx() -> None:
     w, scales, biases = _weights(8, 128)
     x = torch.randn(2, 128, dtype=torch.bfloat16)
-    with choose.prefer("triton"):
+    with select.prefer("triton"):
         assert quantized_matmul(x, w, scales, biases).dtype == torch.float32
         assert quantized_matmul(x.half(), w, scales.bfloat16(), biases.bfloat16()).dtype == torch.float32
         assert quantized_matmul(x, w, scales.bfloat16(), biases.bfloat16()).dtype == torch.bfloat16
@@ -181,9 +181,9 @@ def test_where_triton_spreads_lanes_otherwise_the_kernel_for_a_few_rows_is_not_t
 
 
 def test_many_rows_are_the_vendors() -> None:
-    some, many = (choose.choose(OP, _problem(rows=rows), by_name("gfx942")) for rows in (64, 4096))
+    some, many = (select.select(OP, _problem(rows=rows), by_name("gfx942")) for rows in (64, 4096))
     assert (some.implementation, many.implementation) == ("fused", "dequantize+matmul")
-    huge = choose.choose(OP, _problem(rows=4096, columns=1 << 20), by_name("gfx942"))
+    huge = select.select(OP, _problem(rows=4096, columns=1 << 20), by_name("gfx942"))
     assert huge.implementation == "fused"
 
 
@@ -192,7 +192,7 @@ def test_few_tiles_are_split_along_the_sum() -> None:
     x = torch.empty(2, 4096, dtype=torch.bfloat16, device="meta")
     w = torch.empty(256, 512, dtype=torch.int32, device="meta")
     scales = torch.empty(256, 64, dtype=torch.bfloat16, device="meta")
-    with executor.using(recorder), choose.prefer("triton"):
+    with executor.using(recorder), select.prefer("triton"):
         out = quantized_matmul(x, w, scales, scales)
     assert out.shape == (2, 256)
     assert [launch.kernel.__name__ for launch in recorder.launches] == ["groups_kernel", "sum_kernel"]

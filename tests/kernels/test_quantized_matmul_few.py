@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
-from rocmend.kernels import allocate, caches, choose
+from rocmend.kernels import allocate, caches, select
 from rocmend.kernels.ops.matmul.quantized_matmul import Problem, few_class, host
 from rocmend.kernels.ops.matmul.quantized_matmul.few import MOST_STEPS, parts_of, unit_of
 from rocmend.kernels.ops.matmul.quantized_matmul.function import quantized_matmul
@@ -29,7 +29,7 @@ def lanes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Have every product take the kernel, which the interpreter otherwise takes for some numbers of rows."""
     monkeypatch.setattr(host, "kernel_of", lambda _problem, _target: "lanes")
     caches.forget()
-    with choose.prefer("triton"):
+    with select.prefer("triton"):
         yield
     caches.forget()
 

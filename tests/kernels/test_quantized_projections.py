@@ -13,9 +13,9 @@ from rocmend import kernels
 from rocmend.core.errors import UsageError
 from rocmend.kernels import executor, quantized_matmul_many, quantized_swiglu
 from rocmend.kernels.allocate import poisoned
-from rocmend.kernels.choose import UnfitError, prefer
 from rocmend.kernels.common.formats import dequantize, format_of
 from rocmend.kernels.executor import Recorder
+from rocmend.kernels.select import UnsupportedError, prefer
 from rocmend.kernels.target import by_name
 
 pytestmark = [pytest.mark.cpu]
@@ -173,11 +173,11 @@ def test_says_what_does_not_fit() -> None:
 
 
 def test_one_launch_takes_few_rows_of_a_half_type() -> None:
-    with prefer("lanes"), pytest.raises(UnfitError, match="takes float16 and bfloat16"):
+    with prefer("lanes"), pytest.raises(UnsupportedError, match="takes float16 and bfloat16"):
         quantized_matmul_many(_x(1, 128, dtype="float32"), [_weights(8, 128, dtype="float32")] * 2, 64, 4)
-    with prefer("lanes"), pytest.raises(UnfitError, match="9 rows of x, more than 8"):
+    with prefer("lanes"), pytest.raises(UnsupportedError, match="9 rows of x, more than 8"):
         quantized_matmul_many(_x(9, 128), [_weights(8, 128)] * 2, 64, 4)
-    with prefer("lanes"), pytest.raises(UnfitError, match="2 or 3 products, not 4"):
+    with prefer("lanes"), pytest.raises(UnsupportedError, match="2 or 3 products, not 4"):
         quantized_matmul_many(_x(1, 128), [_weights(8, 128)] * 4, 64, 4)
     with prefer("lanes"):
         found = quantized_matmul_many(_x(1, 128), [_weights(8, 128)] * 3, 64, 4)

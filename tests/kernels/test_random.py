@@ -13,7 +13,7 @@ pytest.importorskip("triton")
 
 import rocmend.kernels as rk
 from rocmend.core.errors import UsageError
-from rocmend.kernels import choose
+from rocmend.kernels import select
 from rocmend.kernels.ops.memory.dropout.reference import philox
 
 pytestmark = [pytest.mark.cpu, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
@@ -37,7 +37,7 @@ def words(x: Any) -> list[Any]:
 def test_bits_are_those_of_mlx(tier: str) -> None:
     key = rk.random_key(SEED)
     assert words(key) == GOLDEN["key"]
-    with choose.prefer(tier):
+    with select.prefer(tier):
         for count in (1, 2, 3, 5):
             assert words(rk.random_split(key, count)) == GOLDEN[f"split-{count}"]
         assert rk.bernoulli(key, (21,), 0.4).tolist() == GOLDEN["bernoulli"]
@@ -50,7 +50,7 @@ def test_bits_are_those_of_mlx(tier: str) -> None:
 @pytest.mark.parametrize("name", TYPES)
 def test_numbers_are_those_of_mlx(name: str, tier: str) -> None:
     key, dtype = rk.random_key(SEED), getattr(torch, name)
-    with choose.prefer(tier):
+    with select.prefer(tier):
         for size in (1, 2, 7, 8):
             assert words(rk.uniform(key, (size,), -3.0, 7.0, dtype=dtype)) == GOLDEN[f"uniform-{name}-{size}"]
         # MLX's own logarithm and erfinv differ from these in the last places of the type.
@@ -62,14 +62,14 @@ def test_numbers_are_those_of_mlx(name: str, tier: str) -> None:
 
 
 def test_categorical_is_that_of_mlx() -> None:
-    with choose.prefer("reference"):
+    with select.prefer("reference"):
         assert rk.categorical(rk.random_key(SEED), torch.zeros(4, 10)).tolist() == GOLDEN["categorical"]
 
 
 def test_dropout_draws_the_mask_of_mlx_and_draws_it_again() -> None:
     key = rk.random_key(SEED)
     x = torch.ones(21, requires_grad=True)
-    with choose.prefer("triton"):
+    with select.prefer("triton"):
         out = rk.dropout_mlx(x, 0.6, key)
         out.sum().backward()
     assert (out != 0).tolist() == GOLDEN["bernoulli"]
@@ -87,7 +87,7 @@ def test_philox_is_the_published_one() -> None:
 def test_dropout_by_philox() -> None:
     x = torch.randn(1001, requires_grad=True)
     state = torch.tensor([7, 3], dtype=torch.int64)
-    with choose.prefer("triton"):
+    with select.prefer("triton"):
         out = rk.dropout_philox(x, 0.25, state)
         out.backward(torch.ones_like(out))
         later = rk.dropout_philox(x, 0.25, torch.tensor([7, 4], dtype=torch.int64))

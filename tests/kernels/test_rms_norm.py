@@ -12,8 +12,8 @@ from tests.kernels.norms_golden import DTYPES, assert_as_mlx, golden
 
 from rocmend.core.errors import UsageError
 from rocmend.kernels import add_rms_norm, rms_norm
-from rocmend.kernels.choose import prefer
 from rocmend.kernels.ops.rowwise.rms_norm.function import rms_norm_backward
+from rocmend.kernels.select import prefer
 from rocmend.kernels.tuning import Config
 from rocmend.kernels.tuning.lookup import forced
 

@@ -9,7 +9,7 @@ pytest.importorskip("triton")
 
 from rocmend.core.errors import UsageError
 from rocmend.kernels import router
-from rocmend.kernels.choose import prefer
+from rocmend.kernels.select import prefer
 
 pytestmark = [pytest.mark.cpu]
 

@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
-from rocmend.kernels import allocate, argmax, attention_decode, choose, quantized_attention
+from rocmend.kernels import allocate, argmax, attention_decode, quantized_attention, select
 from rocmend.kernels import launch as launcher
 from rocmend.kernels.common import semaphores
 
@@ -43,7 +43,7 @@ def test_one_launch_gives_what_two_give(name: str, monkeypatch: pytest.MonkeyPat
         asked.append(room(*args))
         return asked[-1]
 
-    with choose.prefer("triton"):
+    with select.prefer("triton"):
         monkeypatch.setattr(semaphores, "workspace", seen)
         once = call()
         assert len(asked) == 1  # the records of the CPU ask for it

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("triton")
 
 from rocmend.core.errors import UnitError
-from rocmend.kernels import choose, executor, registry
+from rocmend.kernels import executor, registry, select
 from rocmend.kernels.compiled.record import META, compiled_cases
 from rocmend.kernels.executor import Launch, Recorder
 from rocmend.kernels.op import Op, resolve
@@ -40,7 +40,7 @@ def _launches(op: Op, case: Case, target: Target) -> tuple[list[Asked], list[Lau
     function = resolve(op.functions[case.function] if case.function else next(iter(op.functions.values())))
     call = case.make(Maker(META, 0))
     recorder = Recorder(target)
-    with observed() as asked, executor.using(recorder), choose.prefer("triton"):
+    with observed() as asked, executor.using(recorder), select.prefer("triton"):
         function(*call.args, **call.kwargs)
     return asked, recorder.launches
 
@@ -53,7 +53,7 @@ def _looked_up(name: str, target: Target) -> dict[tuple[str, str, str], tuple[Ca
     for case in compiled_cases(op):
         try:
             asked, launches = _launches(op, case, target)
-        except choose.UnfitError:
+        except select.UnsupportedError:
             continue
         used = {id(launch.config) for launch in launches}
         for one in asked:

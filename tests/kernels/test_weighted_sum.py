@@ -11,7 +11,7 @@ pytest.importorskip("triton")
 
 from rocmend.core.errors import UsageError
 from rocmend.kernels import weighted_sum
-from rocmend.kernels.choose import UnfitError, prefer
+from rocmend.kernels.select import UnsupportedError, prefer
 
 pytestmark = [pytest.mark.cpu]
 
@@ -65,7 +65,7 @@ def test_sums_nothing(tier: str, shape: tuple[int, ...]) -> None:
 
 def test_adds_up_more_rows_than_the_kernel_takes() -> None:
     _assert_right(_normal(2, 33, 40), _normal(2, 33))
-    with prefer("triton"), pytest.raises(UnfitError, match="at most 32 rows, not 33"):
+    with prefer("triton"), pytest.raises(UnsupportedError, match="at most 32 rows, not 33"):
         weighted_sum(_normal(2, 33, 40), _normal(2, 33))
 
 

@@ -17,7 +17,7 @@ triton = pytest.importorskip("triton")
 
 from tests.mlx.again import Again
 
-from rocmend.mlx import evaluate, ops
+from rocmend.mlx import evaluate
 from rocmend.mlx.array import array, leaf, record
 from rocmend.mlx.core import fast
 from rocmend.mlx.dtypes import float32
@@ -25,6 +25,7 @@ from rocmend.mlx.execute import device_graph, settings
 from rocmend.mlx.execute.planner import Planner, planner
 from rocmend.mlx.node import current
 from rocmend.mlx.primitive import Primitive
+from rocmend.mlx.registry import ops
 
 pytestmark = [
     pytest.mark.cpu,

@@ -12,13 +12,14 @@ triton = pytest.importorskip("triton")
 
 from tests.mlx.again import Again
 
-from rocmend.mlx import evaluate, ops
+from rocmend.mlx import evaluate
 from rocmend.mlx.array import array, leaf
 from rocmend.mlx.core import fast
 from rocmend.mlx.dtypes import bfloat16, float32
 from rocmend.mlx.execute import device_graph, settings
 from rocmend.mlx.execute.planner import Planner, planner
 from rocmend.mlx.node import current
+from rocmend.mlx.registry import ops
 
 pytestmark = [
     pytest.mark.cpu,

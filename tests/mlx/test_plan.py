@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from rocmend.mlx import evaluate, ops
+from rocmend.mlx import evaluate
 from rocmend.mlx.array import array, leaf
 from rocmend.mlx.dtypes import float32
 from rocmend.mlx.execute import settings
@@ -17,6 +17,7 @@ from rocmend.mlx.execute.compare import DifferenceError, check
 from rocmend.mlx.execute.planner import Planner, planner
 from rocmend.mlx.execute.trace import Tape
 from rocmend.mlx.node import current
+from rocmend.mlx.registry import ops
 
 pytestmark = [pytest.mark.cpu, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 

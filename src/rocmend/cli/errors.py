@@ -32,7 +32,7 @@ def print_error(error: RocmendError, arguments: Sequence[str]) -> int:
     """
     if _wants_json(arguments):
         try:
-            write_data(to_json(error_outcome(_command(arguments), error), redactor=_redactor(arguments)))
+            write_data(to_json(error_outcome(command_name(arguments), error), redactor=_redactor(arguments)))
             sys.stdout.flush()
         except OSError:  # stdout itself is what failed: a full disk
             silence_stdout()
@@ -58,7 +58,7 @@ def print_usage_error(error: click.ClickException, arguments: Sequence[str]) -> 
     return print_error(UsageError(subject, message, next_step=step), arguments)
 
 
-def _command(arguments: Sequence[str]) -> str:
+def command_name(arguments: Sequence[str]) -> str:
     """Return the command that a command line calls, as its result would name it; what was typed where it is none."""
     from rocmend.cli.main import command_modules, with_default
 

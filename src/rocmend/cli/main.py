@@ -14,7 +14,7 @@ from click.shell_completion import CompletionItem
 
 from rocmend import __version__
 from rocmend.cli.base import parsed, summary
-from rocmend.cli.errors import print_error, print_usage_error
+from rocmend.cli.errors import command_name, print_error, print_usage_error
 from rocmend.cli.streams import prepare_streams, silence_stdout
 from rocmend.cli.unexpected import DEBUG_VARIABLE, unexpected
 from rocmend.core.errors import RocmendError
@@ -247,7 +247,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if os.environ.get(DEBUG_VARIABLE):
             raise
         missing = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
-        told = not_installed(given[0], missing) if missing in INSTALL else unexpected(error, given)
+        told = not_installed(command_name(given), missing) if missing in INSTALL else unexpected(error, given)
         code = print_error(told, given)
     sys.exit(code if isinstance(code, int) else 0)
 

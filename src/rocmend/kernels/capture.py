@@ -1,4 +1,7 @@
-"""Capture a call: run it with tensors that have no data, and record what it allocates and launches."""
+"""Capture a call: run it with tensors that have no data, and record what it allocates and launches.
+
+What is captured, a ``Captured``, is replayed by ``replay.py``.
+"""
 
 from __future__ import annotations
 
@@ -6,33 +9,56 @@ import contextlib
 import functools
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from rocmend.kernels import allocate, caches, choose, executor
-from rocmend.kernels.captured import (
-    Arguments,
-    Captured,
-    CapturedLaunch,
-    LibraryCall,
-    NotCapturableError,
-    Number,
-    TensorArgument,
-)
+from rocmend.kernels import allocate, caches, executor, select
 from rocmend.kernels.common import semaphores
 from rocmend.kernels.executor import Launch, Recorder
-from rocmend.kernels.launch import bind
+from rocmend.kernels.launch import BoundKernel, bind
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import Config
 
+Arguments = Sequence[Any]
+"""A call's tensors and None, followed by the numbers that vary."""
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _CREATES = {"aten::empty", "aten::empty_strided", "aten::empty_like", "aten::new_empty", "aten::new_empty_strided"}
 MAX_POOLED_BYTES = 32 << 20
 """Temporary tensors of up to so much share an allocation."""
 ALIGNMENT_BYTES = 256
 _lock = threading.Lock()  # one capture at a time
+
+
+class NotCapturableError(Exception):
+    """A call cannot be captured; it then runs normally.
+
+    Args:
+        reason: Why.
+        lasting: It never can; otherwise only not now.
+    """
+
+    def __init__(self, reason: str, *, lasting: bool = True) -> None:
+        super().__init__(reason)
+        self.lasting = lasting
+
+
+class TensorArgument(NamedTuple):
+    """A tensor among the arguments of a launch.
+
+    Args:
+        position: Which argument of the launch.
+        base: The tensor of the call whose memory it is in: arguments come first, then allocations, then the workspace.
+        offset: Its offset there, in bytes.
+        like: A tensor without data of the same type, shape and strides.
+    """
+
+    position: int
+    base: int
+    offset: int
+    like: torch.Tensor
 
 
 class VaryingNumber:
@@ -54,11 +80,44 @@ class VaryingNumber:
     __hash__ = _used
 
 
-class WorkspaceRequest(NamedTuple):
-    """Arguments of ``semaphores.workspace``."""
+class CapturedLaunch(NamedTuple):
+    """A captured launch.
 
-    counters: int
-    size_bytes: int
+    Args:
+        kernel: The bound kernel.
+        grid: Numbers of programs.
+        args: Run-time arguments: numbers, ``VaryingNumber``, and None in place of tensors.
+        tensors: The tensors among them.
+    """
+
+    kernel: BoundKernel
+    grid: tuple[int, ...]
+    args: tuple[Any, ...]
+    tensors: tuple[TensorArgument, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """A captured call. Its tensors are numbered: arguments first, then allocations, then the workspace.
+
+    Args:
+        device_index: Of the device, or -1.
+        outputs: Allocate the results and temporary tensors.
+        zeroed: Tensors that are filled with zeros first.
+        workspace: Returns the stream's counters and scratch memory, or None if there are none now; None if no launch
+            uses them.
+        launches: In their order.
+        results: Tensors that are returned; None for None.
+        result_type: Type of the tuple that is returned, or None for a single tensor.
+    """
+
+    device_index: int
+    outputs: Sequence[allocate.Output]
+    zeroed: Sequence[int]
+    workspace: Callable[[], Sequence[torch.Tensor] | None] | None
+    launches: Sequence[CapturedLaunch]
+    results: Sequence[int | None]
+    result_type: Any
 
 
 class CaptureExecutor(Recorder):
@@ -66,24 +125,26 @@ class CaptureExecutor(Recorder):
 
     meta_only = True
 
-    def __init__(self, target: Target, device: torch.device) -> None:
+    def __init__(self, target: Target) -> None:
         super().__init__(target)
         self._owner = threading.get_ident()
-        self.device_index = device.index if device.type == "cuda" else None
-        self.workspaces: list[tuple[WorkspaceRequest, tuple[torch.Tensor, torch.Tensor]]] = []
-
-    @property
-    def in_this_thread(self) -> bool:
-        """Whether the current thread is the one that captures."""
-        return threading.get_ident() == self._owner
+        self.requested: tuple[int, int] | None = None
+        """Counters and bytes of the workspace."""
+        self.workspace_tensors: tuple[torch.Tensor, ...] = ()
 
     def workspace(self, counters: int, size_bytes: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Stand in for ``semaphores.workspace``, and record the request."""
+        """Stand in for ``semaphores.workspace``, and record the request.
+
+        Raises:
+            NotCapturableError: It is the second one.
+        """
+        if self.requested is not None:
+            raise NotCapturableError("it requests two workspaces")
         tensors = (
             torch.empty(counters, dtype=torch.int32, device="meta"),
             torch.empty(-(-size_bytes // 8), dtype=torch.int64, device="meta"),
         )
-        self.workspaces.append((WorkspaceRequest(counters, size_bytes), tensors))
+        self.requested, self.workspace_tensors = (counters, size_bytes), tensors
         return tensors
 
     def uses(self, memory: int) -> bool:
@@ -95,7 +156,7 @@ class CaptureExecutor(Recorder):
         self, kernel: Any, grid: Sequence[int], args: Sequence[Any], constants: Mapping[str, Any], config: Config
     ) -> None:
         """Record a launch, or carry it out."""
-        if self.in_this_thread:
+        if threading.get_ident() == self._owner:
             super().launch(kernel, grid, args, constants, config)
         else:
             bind(kernel, constants, config).launch(grid, args)
@@ -172,7 +233,7 @@ def capture(function: Callable[[Arguments], Any], arguments: Arguments) -> Captu
     if not tensors:
         raise NotCapturableError("it has no tensor")
     device = tensors[0].device
-    if executor.switch.active is not None or choose.observing():
+    if executor.switch.active is not None or select.observing():
         raise NotCapturableError("launches go elsewhere, or choices are observed", lasting=False)
     target = executor.target_for(device)
     if unavailable := executor.triton_unavailable(target):
@@ -184,7 +245,7 @@ def capture(function: Callable[[Arguments], Any], arguments: Arguments) -> Captu
     if not _lock.acquire(blocking=False):
         raise NotCapturableError("another thread captures", lasting=False)
     try:
-        with _recording(target, device) as recorder, CaptureMode(meta, recorder) as mode:
+        with _recording(target) as recorder, CaptureMode(meta, recorder) as mode:
             try:
                 result = function(meta)
             except NotCapturableError:
@@ -204,9 +265,9 @@ def _without_data(argument: Any, index: int) -> Any:
 
 
 @contextlib.contextmanager
-def _recording(target: Target, device: torch.device) -> Iterator[CaptureExecutor]:
+def _recording(target: Target) -> Iterator[CaptureExecutor]:
     """Record this thread's launches, with empty caches; nothing that is cached inside stays."""
-    recorder = CaptureExecutor(target, device)
+    recorder = CaptureExecutor(target)
     with caches.isolated():
         executor.switch.active = recorder
         try:
@@ -225,9 +286,8 @@ def _captured(mode: CaptureMode, result: Any, device: torch.device) -> Captured:
     values = result if isinstance(result, tuple) else (result,)
     results = [_result_index(value, mode) for value in values]
     launches = [_captured_launch(launch, mode) for launch in mode.recorder.launches]
-    if len(mode.recorder.workspaces) > 1:
-        raise NotCapturableError("it requests two workspaces")
-    workspace = [mode.base_of(tensor) for _, tensors in mode.recorder.workspaces for tensor in tensors]
+    requested = mode.recorder.requested
+    workspace = [mode.base_of(tensor) for tensor in mode.recorder.workspace_tensors]
     layouts = {
         index: base for index, base in enumerate(mode.bases) if index >= mode.arguments and index not in workspace
     }
@@ -249,24 +309,16 @@ def _captured(mode: CaptureMode, result: Any, device: torch.device) -> Captured:
     if pooled:
         outputs.append(allocate.Output((size,), torch.uint8, device))
         numbers |= dict.fromkeys(pooled, numbers[None])
+
+    def moved(part: TensorArgument) -> TensorArgument:
+        return part._replace(base=numbers[part.base], offset=part.offset + pooled.get(part.base, 0))
+
     return Captured(
         device_index=-1 if device.index is None else device.index,
         outputs=outputs,
         zeroed=[numbers[index] for index in used if index in mode.zeroed],
-        workspace=next(
-            (functools.partial(semaphores.workspace, device, *request) for request, _ in mode.recorder.workspaces), None
-        ),
-        launches=[
-            launch._replace(
-                tensors=tuple(
-                    [
-                        part._replace(base=numbers[part.base], offset=part.offset + pooled.get(part.base, 0))
-                        for part in launch.tensors
-                    ]
-                )
-            )
-            for launch in launches
-        ],
+        workspace=None if requested is None else functools.partial(semaphores.workspace, device, *requested),
+        launches=[launch._replace(tensors=tuple(map(moved, launch.tensors))) for launch in launches],
         results=[None if index is None else numbers[index] for index in results],
         result_type=result_type,
     )
@@ -298,10 +350,7 @@ def _captured_launch(launch: Launch, mode: CaptureMode) -> CapturedLaunch:
             offset = int(arg.storage_offset()) * arg.element_size()
             tensors.append(TensorArgument(position, mode.base_of(arg), offset, arg))
             args[position] = None
-        elif isinstance(arg, VaryingNumber):
-            args[position] = Number(arg.index)
-    kernel = launch.kernel
-    bound = kernel if isinstance(kernel, LibraryCall) else bind(kernel, launch.constants, launch.config)
+    bound = bind(launch.kernel, launch.constants, launch.config)
     return CapturedLaunch(bound, launch.grid, tuple(args), tuple(tensors))
 
 

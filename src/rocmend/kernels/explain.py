@@ -9,7 +9,7 @@ import msgspec
 from rocmend.core import gfx
 from rocmend.core.errors import UnitError
 from rocmend.core.suggest import unknown
-from rocmend.kernels import choose
+from rocmend.kernels import select
 from rocmend.kernels.op import Op, Problem
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning.lookup import records
@@ -55,7 +55,7 @@ class Explained(msgspec.Struct, frozen=True):
         problem: Its fields.
         target: The target.
         shape_class: The class that tuning records go by.
-        chosen: The implementation; empty where none is fit.
+        chosen: The implementation; empty where none supports the problem.
         considered: All of them, in order of preference.
         records: Tuning records that apply on the target, for the chosen tier's kernels.
         flops: Arithmetic of the problem.
@@ -90,16 +90,16 @@ def explain(op: Op, problem: Problem, target: Target, *, here: bool, product: st
     Raises:
         UsageError: No such product.
     """
-    asked = choose.preferred()
-    asked = asked if asked and choose.binds(asked, op) else None
+    asked = select.preferred()
+    asked = asked if asked and select.binds(asked, op) else None
     considered = []
     chosen = ""
-    measured = None if asked else choose.measured(op, problem, target)
-    for one in choose.ordered(op, measured):
-        reason = choose.rejection(one, problem, target, asked, here=here)
+    measured = None if asked else select.measured(op, problem, target)
+    for one in select.ordered(op, measured):
+        reason = select.rejection(one, problem, target, asked, here=here)
         if reason is None and not chosen:
             chosen = one.name
-            considered.append(Considered(one.name, one.tier, taken=True, reason=choose.why(one, asked, measured)))
+            considered.append(Considered(one.name, one.tier, taken=True, reason=select.why(one, asked, measured)))
         else:
             considered.append(Considered(one.name, one.tier, taken=False, reason=reason or "an earlier one was taken"))
     kind = op.shape_class(problem)

@@ -73,13 +73,11 @@ class Compiled(NamedTuple):
         run: Triton's launcher.
         prefix: What it takes between the stream and the kernel's arguments.
         suffix: The kernel's constants.
-        kernel: Triton's compiled kernel.
     """
 
     run: Callable[..., None]
     prefix: tuple[Any, ...]
     suffix: tuple[Any, ...]
-    kernel: Any
 
 
 class BoundKernel:
@@ -158,7 +156,7 @@ class BoundKernel:
             self._compiled.clear()
         prefix = (kernel.function, kernel.packed_metadata, None, None, None)  # neither metadata for hooks nor hooks
         suffix = tuple(values[name] for name in self._constant_names)
-        compiled = self._compiled[key] = Compiled(kernel.run, prefix, suffix, kernel)
+        compiled = self._compiled[key] = Compiled(kernel.run, prefix, suffix)
         return compiled
 
     def _triton_launch(self, grid: Sequence[int], args: Sequence[Any]) -> Any:

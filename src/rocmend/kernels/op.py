@@ -57,14 +57,14 @@ class Implementation:
         name: Unique within the op, e.g. ``torch.nn.functional.rms_norm`` or ``row``.
         tier: ``vendor`` (torch and the libraries below it), ``triton`` or ``reference``.
         run: ``module:function`` that computes it; its arguments are the op's own business.
-        unfit: Returns why it cannot or should not be taken for a problem on a target, or None where it is fit.
+        rejects: Says why it cannot or should not compute a problem on a target; None where it may.
         note: Where the preference comes from (a measurement, an issue), in a sentence.
     """
 
     name: str
     tier: Tier
     run: str
-    unfit: Callable[[Problem, Target], str | None] = lambda _problem, _target: None
+    rejects: Callable[[Problem, Target], str | None] = lambda _problem, _target: None
     note: str = ""
 
 
@@ -79,7 +79,8 @@ class Op:
         reference: ``module:function``; takes the same arguments as the first public function and computes in the dtype
             of its floating inputs, float64 among them.
         problem: The op's NamedTuple of what choices depend on.
-        implementations: In order of preference; the first that is fit is taken. The last is always the reference.
+        implementations: In order of preference; the first that does not reject the problem is taken. The last is the
+            reference.
         dtypes: Element types that the op takes.
         domain: Which shapes and options, in a sentence or two.
         cost: Flops and bytes of a problem.

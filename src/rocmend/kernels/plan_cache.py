@@ -22,7 +22,7 @@ from rocmend.kernels.caches import Cache
 from rocmend.kernels.opaque import opaque
 
 if TYPE_CHECKING:
-    from rocmend.kernels.captured import Arguments
+    from rocmend.kernels.capture import Arguments
 
 Tensors = Sequence[torch.Tensor | None]
 LOG = logging.getLogger("rocmend.kernels")
@@ -94,7 +94,12 @@ class cached:  # noqa: N801  a decorator
                 if tensor is not None and tensor.requires_grad:
                     return self.plan(arguments, options)(*arguments)
         call = self.calls.get(key)
-        return _first(self, key, arguments, options) if call is None else call(arguments)
+        if call is not None:
+            return call(arguments)
+        first = _Uncaptured(self, key, options)
+        result = first(arguments)  # errors are raised again at the next call
+        self.calls.keep(key, first)
+        return result
 
     def plan(self, _arguments: Arguments, options: tuple[Any, ...]) -> Callable[..., Any]:
         """Return a function that computes calls with arguments like these, given one by one."""
@@ -117,14 +122,6 @@ class cached_plan(cached):  # noqa: N801  a decorator
 def _specialization(number: int) -> int:
     """Return what Triton compiles different kernels for: 1, multiples of 16, and more than 32 bits."""
     return (number == 1) | (not number & 15) << 1 | (not -(1 << 31) <= number < 1 << 31) << 2 | (number >= 1 << 63) << 3
-
-
-def _first(function: cached, key: Any, arguments: Arguments, options: tuple[Any, ...]) -> Any:
-    """Compute the first call of a kind, and cache it if that succeeds: errors are raised again."""
-    first = _Uncaptured(function, key, options)
-    result = first(arguments)
-    function.calls.keep(key, first)
-    return result
 
 
 class Planner:
@@ -173,8 +170,7 @@ class _Uncaptured:
         if not executor.has_triton():  # torch computes
             calls.keep(self._key, self.compute)
             return self.compute(arguments)
-        from rocmend.kernels.capture import capture
-        from rocmend.kernels.captured import NotCapturableError
+        from rocmend.kernels.capture import NotCapturableError, capture
         from rocmend.kernels.replay import Replay
 
         try:

@@ -15,20 +15,8 @@ import torch
 
 from rocmend.kernels import allocate
 from rocmend.kernels import launch as launcher
-from rocmend.kernels.captured import (
-    ABSENT,
-    NUMBER,
-    TENSOR,
-    Address,
-    Arguments,
-    Captured,
-    CapturedLaunch,
-    CompiledLaunch,
-    Number,
-    TensorArgument,
-)
+from rocmend.kernels.capture import Arguments, Captured, CapturedLaunch, TensorArgument, VaryingNumber
 from rocmend.kernels.launch import Compiled
-from rocmend.kernels.native.replay import native_replay
 
 
 class Replay:
@@ -39,21 +27,19 @@ class Replay:
         compute: Computes it normally: with tensors that are not aligned, or without a workspace.
     """
 
-    __slots__ = ("_captured", "_compute", "_settings", "generated")
+    __slots__ = ("_captured", "_compute", "generated")
 
     def __init__(self, captured: Captured, compute: Callable[[Arguments], Any]) -> None:
-        self._captured, self._compute, self._settings = captured, compute, captured.settings
+        self._captured, self._compute = captured, compute
         self.generated: Callable[[Arguments], Any] | None = None
         """Computes the same faster; set once all kernels are compiled."""
 
     def __call__(self, arguments: Arguments) -> Any:
         """Compute with views of the tensors: the first time, under hooks, or on a device that is not current."""
+        captured = self._captured
         tensors = [arg for arg in arguments if isinstance(arg, torch.Tensor)]
         if any(tensor.data_ptr() & 15 for tensor in tensors) or (launcher.HIP and any(map(launcher.large, tensors))):
             return self._compute(arguments)
-        if any(found() is not wanted for found, wanted in self._settings):
-            return self._compute(arguments)
-        captured = self._captured
         workspace = () if captured.workspace is None else captured.workspace()
         if workspace is None:
             return self._compute(arguments)
@@ -62,32 +48,17 @@ class Replay:
             bases[index].zero_()
         compiled = []
         for launch in captured.launches:
-            args = [arguments[arg.argument] if isinstance(arg, Number) else arg for arg in launch.args]
+            args = [arguments[arg.index] if isinstance(arg, VaryingNumber) else arg for arg in launch.args]
             for tensor in launch.tensors:
                 args[tensor.position] = _view(bases[tensor.base], tensor)
             compiled.append(launch.kernel.launch(launch.grid, args))
         if self.generated is None and compiled and all(compiled):
-            self._generate(arguments, [_compiled(*pair) for pair in zip(captured.launches, compiled, strict=True)])
+            launches = [(one, of) for one, of in zip(captured.launches, compiled, strict=True) if of is not None]
+            self.generated = _generate(arguments, captured, launches, self._compute, self)
         results = [None if index is None else bases[index] for index in captured.results]
         if captured.result_type is None:
             return results[0]
         return tuple(results) if captured.result_type is tuple else captured.result_type(*results)
-
-    def _generate(self, arguments: Arguments, launches: Sequence[CompiledLaunch]) -> None:
-        kinds = [ABSENT if arg is None else TENSOR if isinstance(arg, torch.Tensor) else NUMBER for arg in arguments]
-        call = (kinds, launches, self._captured, self._compute, self)
-        self.generated = native_replay(*call) or generate(*call)
-
-
-def _compiled(launch: CapturedLaunch, compiled: Compiled | None) -> CompiledLaunch:
-    """Return a launch with its compiled kernel."""
-    if compiled is None:
-        raise ValueError("expected a compiled kernel.")
-    x, y, z = (*launch.grid, 1, 1)[:3]
-    args: list[Any] = [*launch.args, *compiled.suffix]
-    for tensor in launch.tensors:
-        args[tensor.position] = Address(tensor.base, tensor.offset)
-    return CompiledLaunch(compiled.run, (x, y, z), compiled.prefix, tuple(args), compiled.kernel)
 
 
 def _view(base: torch.Tensor | None, part: TensorArgument) -> torch.Tensor:
@@ -100,19 +71,19 @@ def _view(base: torch.Tensor | None, part: TensorArgument) -> torch.Tensor:
     return view.set_(base.untyped_storage(), start // part.like.element_size(), shape, strides)
 
 
-def generate(
-    kinds: Sequence[int],
-    launches: Sequence[CompiledLaunch],
+def _generate(
+    arguments: Arguments,
     captured: Captured,
+    launches: Sequence[tuple[CapturedLaunch, Compiled]],
     compute: Callable[[Arguments], Any],
     run: Callable[[Arguments], Any],
 ) -> Callable[[Arguments], Any]:
     """Return a function of the arguments that allocates, launches and returns.
 
     Args:
-        kinds: Of each argument: ABSENT, TENSOR or NUMBER.
-        launches: In their order.
+        arguments: Of a call of the kind.
         captured: The call.
+        launches: Its launches in their order, each with its compiled kernel.
         compute: Computes it normally.
         run: Computes it under hooks, or on a device that is not current.
     """
@@ -124,28 +95,23 @@ def generate(
     names = (f"v{number}" for number in itertools.count())
 
     def literal(value: Any) -> str:
-        """Return a value as source: an integer or None itself, anything else a name."""
+        """Return a value as source: an integer or None itself, a number of the call and anything else a name."""
+        if isinstance(value, VaryingNumber):
+            return f"t{value.index}"
         if value is None or type(value) is int:
             return repr(value)
         name = next(names)
         values[name] = value
         return name
 
-    def argument(arg: Any) -> str:
-        if isinstance(arg, Number):
-            return f"t{arg.argument}"
-        if not isinstance(arg, Address):
-            return literal(arg)
-        base = f"a{arg.base}" if arg.base < len(kinds) else f"t{arg.base}.data_ptr()"
-        return f"{base} + {arg.offset}" if arg.offset else base
-
-    tensors = [index for index, kind in enumerate(kinds) if kind == TENSOR]
+    count, device = len(arguments), captured.device_index
+    tensors = [index for index, arg in enumerate(arguments) if isinstance(arg, torch.Tensor)]
     addresses = " | ".join(f"a{index}" for index in tensors)
-    slow = ["hooks", f"current_device() != {captured.device_index}", "allocate.poisons()"]
-    slow += [f"{literal(kernel)}.pre_run_hooks" for kernel in captured.kernels]
-    slow += [f"{literal(found)}() is not {wanted}" for found, wanted in captured.settings]
+    kernels = dict.fromkeys(launch.kernel.kernel for launch, _ in launches)
+    slow = ["hooks", f"current_device() != {device}", "allocate.poisons()"]
+    slow += [f"{literal(kernel)}.pre_run_hooks" for kernel in kernels]
     lines = [
-        f"{', '.join(f't{index}' for index in range(len(kinds)))}, = arguments",
+        f"{', '.join(f't{index}' for index in range(count))}, = arguments",
         *[f"a{index} = t{index}.data_ptr()" for index in tensors],
         f"if ({addresses}) & 15{' or any(map(large, arguments))' if launcher.HIP else ''}:",
         "    return compute(arguments)",
@@ -157,20 +123,25 @@ def generate(
         "    return run(arguments)",
     ]
     if captured.workspace is not None:
-        first = len(kinds) + len(captured.outputs)
+        first = count + len(captured.outputs)
         lines += [
             f"workspace = {literal(captured.workspace)}()",
             "if workspace is None:",
             "    return compute(arguments)",
             f"t{first}, t{first + 1} = workspace",
         ]
-    for number, output in enumerate(captured.outputs, len(kinds)):
+    for number, output in enumerate(captured.outputs, count):
         lines.append(f"t{number} = {literal(output.quick)}({', '.join(map(literal, output.quick_args))})")
     lines += [f"t{number}.zero_()" for number in captured.zeroed]
-    lines.append(f"stream = stream_of({captured.device_index})")
-    for launch in launches:
-        args = [*map(literal, launch.grid), "stream", *map(literal, launch.prefix), *map(argument, launch.args)]
-        lines.append(f"{literal(launch.run)}({', '.join(args)})")
+    lines.append(f"stream = stream_of({device})")
+    for launch, compiled in launches:
+        args = [literal(arg) for arg in (*launch.args, *compiled.suffix)]
+        for part in launch.tensors:
+            address = f"a{part.base}" if part.base < count else f"t{part.base}.data_ptr()"
+            args[part.position] = f"{address} + {part.offset}" if part.offset else address
+        x, y, z = (*launch.grid, 1, 1)[:3]
+        told = [*map(literal, (x, y, z)), "stream", *map(literal, compiled.prefix), *args]
+        lines.append(f"{literal(compiled.run)}({', '.join(told)})")
     results = ["None" if index is None else f"t{index}" for index in captured.results]
     if captured.result_type is None:
         lines.append(f"return {results[0]}")

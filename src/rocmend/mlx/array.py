@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from rocmend.mlx.accelerated import native
 from rocmend.mlx.array_methods import ArrayMethods
-from rocmend.mlx.dtypes import Dtype
+from rocmend.mlx.dtypes import DTYPES, Dtype
 from rocmend.mlx.node import Node, current
 from rocmend.mlx.primitive import ITEM
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,9 +39,19 @@ class array(ArrayMethods):
     __slots__ = ("__weakref__",)
 
     def __init__(self, val: Any, dtype: Dtype | None = None) -> None:
-        from rocmend.mlx.construct import node_of
+        self._n = ops.node_of(val, dtype)
 
-        self._n = node_of(val, dtype)
+    def __copy__(self) -> array:
+        return wrap(self._n)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> array:
+        # values never change: another handle is another array
+        return wrap(self._n)
+
+    def __setstate__(self, state: tuple[Any, int]) -> None:
+        values, index = state
+        dtype = DTYPES[index]
+        self._n = (ops.view(array(values), dtype) if dtype.numpy is None else array(values, dtype))._n
 
 
 _new = array.__new__

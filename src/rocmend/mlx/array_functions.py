@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rocmend.mlx import ops
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

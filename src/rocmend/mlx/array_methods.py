@@ -6,10 +6,11 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from rocmend.mlx import evaluate, ops
-from rocmend.mlx.accelerated import native
+from rocmend.mlx import evaluate
 from rocmend.mlx.array_functions import ArrayFunctions
 from rocmend.mlx.array_operators import ArrayOperators
+from rocmend.mlx.exchange import buffer_of, lent, numpy_of, torch_of, values_of
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from rocmend.mlx.array import array
     from rocmend.mlx.dtypes import Dtype
 
-__all__ = ["ArrayIterator", "ArrayMethods", "bind"]
+__all__ = ["ArrayIterator", "ArrayMethods"]
 
 
 class ArrayIterator:
@@ -92,8 +93,6 @@ class ArrayMethods(ArrayOperators, ArrayFunctions):
 
     def tolist(self) -> Any:
         """Return the elements as Python numbers in nested lists; a number for an array of no axes."""
-        from rocmend.mlx.exchange import values_of
-
         return values_of(self._n, evaluate.value(self._n))
 
     def __bool__(self) -> bool:
@@ -118,9 +117,7 @@ class ArrayMethods(ArrayOperators, ArrayFunctions):
         return self._numpy().tobytes()
 
     def __repr__(self) -> str:
-        from rocmend.mlx.ops.printing import text_of
-
-        return text_of(self._n)
+        return ops.text_of(self._n)
 
     def __format__(self, spec: str) -> str:
         if not self._n.shape:
@@ -142,58 +139,28 @@ class ArrayMethods(ArrayOperators, ArrayFunctions):
         return ArrayIterator(self)  # type: ignore[arg-type]
 
     def __getitem__(self, index: Any) -> array:
-        from rocmend.mlx.ops.index_read import getitem
-
-        return getitem(self, index)  # type: ignore[arg-type]
+        return ops.getitem(self, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        from rocmend.mlx.ops.index_write import setitem
-
-        setitem(self, index, value)  # type: ignore[arg-type]
+        ops.setitem(self, index, value)
 
     @property
     def at(self) -> Any:
         """Updates that add up where an index comes twice: ``x.at[index].add(value)``."""
         return ops.ArrayAt(self)
 
-    # -- copies
-
-    def __copy__(self) -> array:
-        from rocmend.mlx.array import wrap
-
-        return wrap(self._n)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> array:
-        # values never change: another handle is another array
-        return self.__copy__()
-
     def __getstate__(self) -> tuple[Any, int]:
         if self._n.dtype.numpy is None:
             return ops.view(self, ops.uint16)._numpy(), self._n.dtype.index
         return self._numpy(), self._n.dtype.index
 
-    def __setstate__(self, state: tuple[Any, int]) -> None:
-        from rocmend.mlx.array import array
-        from rocmend.mlx.dtypes import DTYPES
-
-        values, index = state
-        dtype = DTYPES[index]
-        if dtype.numpy is None:
-            self._n = ops.view(array(values), dtype)._n
-        else:
-            self._n = array(values, dtype)._n
-
     # -- exchange
 
     def _numpy(self) -> Any:
-        from rocmend.mlx.exchange import numpy_of
-
         return numpy_of(evaluate.value(self._n), self._n.dtype)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         import numpy as np
-
-        from rocmend.mlx.exchange import lent
 
         whole = self._numpy()
         if dtype is None or whole.dtype == np.dtype(dtype):
@@ -204,8 +171,6 @@ class ArrayMethods(ArrayOperators, ArrayFunctions):
 
     def _buffer(self) -> tuple[Any, bool]:
         """Return an object that lends the array's memory, and whether it calls int16 what is bfloat16."""
-        from rocmend.mlx.exchange import buffer_of
-
         return buffer_of(evaluate.value(self._n), self._n.dtype, self)
 
     def __buffer__(self, flags: int) -> memoryview:
@@ -216,8 +181,6 @@ class ArrayMethods(ArrayOperators, ArrayFunctions):
         return memoryview(whole)
 
     def _torch(self) -> torch.Tensor:
-        from rocmend.mlx.exchange import torch_of
-
         return torch_of(evaluate.value(self._n), self._n.dtype)
 
     def __dlpack__(
@@ -238,34 +201,4 @@ class ArrayMethods(ArrayOperators, ArrayFunctions):
 
     def __array_namespace__(self, api_version: str | None = None) -> ModuleType:
         """Return the module with the functions of the Python array API."""
-        from rocmend.mlx import core
-
-        return core
-
-
-def bind() -> None:
-    """Put the functions that models call most in place of the methods that only call them: one call less each."""
-    from rocmend.mlx.array import array
-    from rocmend.mlx.ops.index_read import getitem
-    from rocmend.mlx.ops.index_write import setitem
-
-    if native is not None:
-        from rocmend.mlx.accelerated.install import methods
-
-        methods(array)
-        return
-    for method, function in (
-        ("__add__", ops.add),
-        ("__radd__", ops.add),  # the order of two numbers does not matter here
-        ("__sub__", ops.subtract),
-        ("__mul__", ops.multiply),
-        ("__rmul__", ops.multiply),
-        ("__truediv__", ops.divide),
-        ("__lt__", ops.less),
-        ("__le__", ops.less_equal),
-        ("__gt__", ops.greater),
-        ("__ge__", ops.greater_equal),
-        ("__getitem__", getitem),
-        ("__setitem__", setitem),
-    ):
-        setattr(array, method, function)
+        return ops.core

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rocmend.mlx import ops
 from rocmend.mlx.accelerated import native
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     from rocmend.mlx.array import array

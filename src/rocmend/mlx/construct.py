@@ -9,9 +9,12 @@ import torch
 
 from rocmend.mlx import dtypes
 from rocmend.mlx.array import array, leaf, record
+from rocmend.mlx.conversion import cast_node, converted
 from rocmend.mlx.dtypes import Dtype, bool_, complex64, float32, float64, int32, int64, uint64
+from rocmend.mlx.exchange import tensor_from
 from rocmend.mlx.node import current
 from rocmend.mlx.primitive import Primitive
+from rocmend.mlx.registry import ops, register
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,6 +85,7 @@ def constant(value: bool | complex, dtype: Dtype) -> array:
 # -- anything
 
 
+@register
 def node_of(value: Any, dtype: Dtype | None = None) -> Node:
     """Return a node of any value that ``array`` takes.
 
@@ -122,8 +126,6 @@ def default_dtype(value: Any) -> Dtype:
 def _converted(node: Node, dtype: Dtype | None) -> Node:
     if dtype is None or node.dtype is dtype:
         return node
-    from rocmend.mlx.ops.conversion import cast_node
-
     return cast_node(node, dtype)
 
 
@@ -192,9 +194,7 @@ def _of_rows(rows: Any, dtype: Dtype | None) -> Node:
     kinds = _Kinds()
     kinds.scan(rows, shape)
     if kinds.arrays:
-        from rocmend.mlx.ops import stack
-
-        return stack([array(row, dtype) for row in rows])._n  # type: ignore[no-any-return]
+        return ops.stack([array(row, dtype) for row in rows])._n  # type: ignore[no-any-return]
     natural = (bool_, int64 if kinds.wide else int32, float32, complex64)[kinds.rank]
     return leaf(tensor_of(rows, shape, kinds.rank, dtype or natural), dtype or natural)._n
 
@@ -205,8 +205,6 @@ _SCRATCH = (torch.bool, torch.int64, torch.float32, torch.complex64)
 
 def tensor_of(rows: Any, shape: tuple[int, ...], rank: int, dtype: Dtype) -> torch.Tensor:
     """Return a tensor, stored as ``dtype``, of nested rows of numbers of a kind."""
-    from rocmend.mlx.ops.conversion import converted
-
     scratch = float64 if dtype is float64 and rank == 2 else (bool_, int64, float32, complex64)[rank]
     try:
         whole = torch.tensor(rows, dtype=scratch.storage).reshape(shape)
@@ -238,9 +236,6 @@ def imported(value: Any, dtype: Dtype | None = None, *, copy: bool | None = None
         ValueError: the object is no array, or ``copy`` is False and its memory cannot be taken.
         OverflowError: an axis has 2**31 elements or more.
     """
-    from rocmend.mlx.exchange import tensor_from
-    from rocmend.mlx.ops.conversion import converted
-
     tensor, source = tensor_from(value)
     checked(tensor.shape)
     target = dtype or (float32 if source is float64 else source)

@@ -16,11 +16,12 @@ from rocmend.mlx.execute.fetch import fetched
 from rocmend.mlx.execute.planner import planner
 from rocmend.mlx.execute.trace import ALONE, OWNED, SHARED, seen
 from rocmend.mlx.node import Node, State, current
+from rocmend.mlx.primitive import IDENTITY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rocmend.mlx.array import array
+    from rocmend.mlx.array_operators import ArrayOperators
 
 __all__ = ["compute", "evaluate", "host_value", "let_go", "schedule", "value"]
 
@@ -175,7 +176,7 @@ def host_value(node: Node) -> Any:
     return fetched(node.data)
 
 
-def evaluate(arrays: Sequence[array], *, wait: bool) -> None:
+def evaluate(arrays: Sequence[ArrayOperators], *, wait: bool) -> None:
     """Compute arrays.
 
     Args:
@@ -205,8 +206,6 @@ def evaluate(arrays: Sequence[array], *, wait: bool) -> None:
 
 
 def _refuse_traced(roots: list[Node]) -> None:
-    from rocmend.mlx.transforms.graph import IDENTITY
-
     if any(node.op is IDENTITY for node in schedule(roots)):
         raise ValueError(
             "[async_eval] Not allowed inside a graph transformation. Use eval, which waits, or evaluate outside of it."

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rocmend.mlx import ops
 from rocmend.mlx.device import Device, DeviceType, cpu, default_device
 from rocmend.mlx.dtypes import DTYPES as _ALL
 from rocmend.mlx.dtypes import bfloat16, complex64, float16, float32, int32
 from rocmend.mlx.node import current
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     from rocmend.mlx.dtypes import Dtype

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["ITEM", "PRIMITIVES", "Primitive"]
+__all__ = ["IDENTITY", "ITEM", "PRIMITIVES", "STOP_GRADIENT", "Primitive"]
 
 PRIMITIVES: dict[str, Primitive] = {}
 
@@ -80,3 +80,8 @@ class Primitive:
 
 # One of the values of an operation that has several: ``attrs`` is which.
 ITEM = Primitive("Item", lambda node, values: values[node.attrs], view=True)
+
+
+# What is computed is the input itself. Their rules stand in ``transforms.graph`` and ``ops.barrier``.
+IDENTITY = Primitive("Identity", lambda node, x: x, elementwise=True, view=True)
+STOP_GRADIENT = Primitive("StopGradient", lambda node, x: x, elementwise=True, view=True)

@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("triton")
 
-from rocmend.kernels import caches, choose
+from rocmend.kernels import caches, select
 from rocmend.kernels.backends.hopper import gluon
 from rocmend.kernels.backends.hopper.quantized_matmul import costs, gemm_w4a16_wgmma
 from rocmend.kernels.ops.matmul.quantized_matmul import OP, Problem
@@ -64,7 +64,7 @@ def test_the_way_that_is_chosen_takes_hardly_longer_than_the_other(  # noqa: PLR
 ) -> None:
     monkeypatch.setattr(gluon, "SUITED", True)
     caches.forget()
-    chosen = choose.choose(OP, _problem(bits, columns, depth, rows), H200).implementation
+    chosen = select.select(OP, _problem(bits, columns, depth, rows), H200).implementation
     caches.forget()
     assert (unpacked if chosen == "fused" else apart) <= MOST_LOST * min(unpacked, apart)
 

@@ -16,7 +16,7 @@ pytest.importorskip("triton")
 
 import numpy as np
 
-from rocmend.kernels import allocate, caches, choose, executor
+from rocmend.kernels import allocate, caches, executor, select
 from rocmend.kernels.backends.hopper import gluon
 from rocmend.kernels.backends.hopper.quantized_matmul import gemm_w4a16_wgmma
 from rocmend.kernels.backends.hopper.quantized_matmul.kernels import terms
@@ -154,7 +154,7 @@ def test_many_rows_are_unpacked_on_the_way(
 ) -> None:
     monkeypatch.setattr(gluon, "SUITED", suited)
     caches.forget()
-    assert choose.choose(OP, _problem(rows=rows), H200).implementation == implementation
+    assert select.select(OP, _problem(rows=rows), H200).implementation == implementation
     caches.forget()
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from tests.kernels import wavefront
 from tests.kernels.wavefront import QUARTER, ROW, bits_of
 
-from rocmend.kernels import caches, choose, executor
+from rocmend.kernels import caches, executor, select
 from rocmend.kernels.backends.hopper import gluon
 from rocmend.kernels.backends.hopper.quantized_attention.kernels import ptx
 from rocmend.kernels.ops.attention.quantized_attention.function import quantized_attention
@@ -275,7 +275,7 @@ def _launches(
     q = torch.zeros(2 * heads * queries * dim + shift, dtype=torch.bfloat16)[shift:].view(2, heads, queries, dim)
     k, v = (tuple(one[:, :, :keys] for one in _quantized(keys + cut, dim, bits)) for _ in range(2))
     recorder = executor.Recorder(target)
-    with executor.using(recorder), choose.prefer("triton"):
+    with executor.using(recorder), select.prefer("triton"):
         quantized_attention(q, k, v, scale=0.1, bits=bits, group_size=64, **options)
     return recorder.launches
 
@@ -326,7 +326,7 @@ def test_another_release_takes_other_kernels(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize("dim", [64, 128])
 def test_what_is_remembered_of_a_call_keeps_none_of_its_tensors(dim: int) -> None:
     recorder = executor.Recorder(H200)
-    with executor.using(recorder), choose.prefer("triton"):  # what is remembered is forgotten at the end of it
+    with executor.using(recorder), select.prefer("triton"):  # what is remembered is forgotten at the end of it
         q, k, v = torch.zeros(2, 8, 1, dim, dtype=torch.bfloat16), _quantized(1024, dim, 4), _quantized(1024, dim, 4)
         given = [weakref.ref(one) for one in (q, *k, *v)]
         quantized_attention(q, k, v, scale=0.1, bits=4, group_size=64)

@@ -119,7 +119,7 @@ def command(
     names = tuple(by_name(name).name for name in wanted) or (run.FAST_TARGETS if fast else run.DEFAULT_TARGETS)
     if "cpu" in names:
         raise UsageError("kernels compile", "nothing is compiled for the CPU.", next_step="Use a gfx target.")
-    plan = run.Plan(
+    selection = run.Selection(
         ops=chosen,
         targets=names,
         toolchains=tuple(one for one in available(tritons) if only_triton in {None, one.version}),
@@ -132,7 +132,7 @@ def command(
     if write is not None:
         OutputFile(write, "table")  # what is wrong with it is said before the work
     with Progress("rocmend kernels compile", f"recording for {', '.join(names)}") as progress:
-        report = run.compile_ops(plan, progress)
+        report = run.compile_ops(selection, progress)
     if wanted and report.unserved:
         lacking = report.unserved[0]
         raise UsageError(
@@ -148,4 +148,4 @@ def command(
     # a row that is as it was kept has the findings that the kept table shows
     wrong = bool(changes or report.problems) if diff is not None else report.failed > 0
     outcome = Outcome("kernels compile", {"report": report, "differences": changes}, FINDINGS if wrong else CLEAN)
-    finish(outcome, output_format, lambda: compiled_document(report, changes, rows=rows or bool(plan.ops)))
+    finish(outcome, output_format, lambda: compiled_document(report, changes, rows=rows or bool(selection.ops)))

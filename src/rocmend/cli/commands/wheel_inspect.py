@@ -100,7 +100,7 @@ def command(
     with Progress("rocmend wheel inspect", "reading", quick=True) as progress:
 
         def told(name: str, done: int, total: int) -> None:
-            progress(f"{size_text(done)} of {size_text(total)} read  {name[-50:]}")
+            progress(f"{size_text(done)} of {size_text(total)} searched  {name[-50:]}")
 
         try:
             inspection = inspect_path(

@@ -16,26 +16,26 @@ def bytes_of(dtype: str) -> int:
     return BYTES.get(dtype, 8)
 
 
-def unfit(problem: Problem, _target: Target) -> str | None:
+def rejects_dtype(problem: Problem, _target: Target) -> str | None:
     """Say why a kernel does not take the type of a problem (``dtype``), or None."""
     return None if problem.dtype in BYTES else f"the kernel takes {', '.join(BYTES)}, not {problem.dtype}"
 
 
-def unfit_forward(problem: Problem, target: Target) -> str | None:
+def rejects_forward(problem: Problem, target: Target) -> str | None:
     """Say why a kernel without gradients does not take a problem (``dtype``, ``backward``), or None."""
-    return "it has no gradients" if problem.backward else unfit(problem, target)
+    return "it has no gradients" if problem.backward else rejects_dtype(problem, target)
 
 
-def unfit_backward(problem: Problem, target: Target) -> str | None:
+def rejects_backward(problem: Problem, target: Target) -> str | None:
     """Say why a kernel for gradients does not take a problem (``dtype``, ``backward``), or None."""
-    return unfit(problem, target) if problem.backward else "it computes gradients"
+    return rejects_dtype(problem, target) if problem.backward else "it computes gradients"
 
 
-def unfit_held_backward(problem: Problem, target: Target) -> str | None:
+def rejects_held_backward(problem: Problem, target: Target) -> str | None:
     """Say the same of a kernel for gradients that keeps a row in registers (``columns``, too)."""
     if problem.backward and problem.columns > (HELD if target.name != "gfx906" else HELD // 2):  # it would spill there
         return f"a row of {problem.columns} elements does not fit in registers"
-    return unfit_backward(problem, target)
+    return rejects_backward(problem, target)
 
 
 def references(forward: str, backward: str) -> tuple[Implementation, Implementation]:

@@ -10,7 +10,7 @@ import torch
 import triton
 
 from rocmend.core.errors import RocmendError
-from rocmend.kernels import choose, executor, registry
+from rocmend.kernels import executor, registry, select
 from rocmend.kernels import target as targets
 from rocmend.kernels.compiled.names import hidden_records, name_of, record_name
 from rocmend.kernels.compiled.source import source_hash
@@ -32,7 +32,7 @@ class Problem(msgspec.Struct, frozen=True):
         case: The case.
         target: The target.
         reason: Why.
-        meant: The op says itself that its kernels are unfit for the target: no fault.
+        meant: The op says itself that its kernels do not support the target: no fault.
     """
 
     op: str
@@ -65,12 +65,12 @@ def record(op: Op, case: Case, target: Target) -> list[Launch]:
     """Return the launches that a case makes on a target, with tensors that have a shape and no data.
 
     Raises:
-        UnfitError: The op has no Triton kernel that is fit for the case on the target.
+        UnsupportedError: The op has no Triton kernel that supports the case on the target.
     """
     function = resolve(op.functions[case.function] if case.function else next(iter(op.functions.values())))
     recorder = Recorder(target)
     call = case.make(Maker(META, 0))
-    with executor.using(recorder), choose.prefer("triton"):
+    with executor.using(recorder), select.prefer("triton"):
         function(*call.args, **call.kwargs)
     return recorder.launches
 
@@ -93,7 +93,7 @@ def record_op(op_name: str, target_names: Sequence[str], *, hidden: bool = False
             try:
                 for spec in _specs(op, case, target, used, hidden=hidden):
                     specs.setdefault(spec.key, spec)
-            except choose.UnfitError as error:
+            except select.UnsupportedError as error:
                 problems.append(Problem(op.name, case.name, target.name, error.message, meant=True))
             except Exception as error:  # noqa: BLE001  an op that fails in any way is what is to be reported
                 problems.append(Problem(op.name, case.name, target.name, _words(error)))

@@ -105,7 +105,7 @@ class Report(msgspec.Struct, frozen=True):
         return sum(bool(row.findings) for row in self.rows) + len(self.problems)
 
 
-class Plan(msgspec.Struct, frozen=True):
+class Selection(msgspec.Struct, frozen=True):
     """What to compile, and with what.
 
     Attributes:
@@ -130,21 +130,21 @@ class Plan(msgspec.Struct, frozen=True):
     fresh: bool = False
 
 
-def compile_ops(plan: Plan, progress: Progress = lambda _text: None, cache: Cache | None = None) -> Report:
+def compile_ops(selection: Selection, progress: Progress = lambda _text: None, cache: Cache | None = None) -> Report:
     """Compile what the representative cases of ops launch.
 
     Args:
-        plan: What to compile, and with what.
+        selection: What to compile, and with what.
         progress: Told what is being done.
         cache: Where results are kept; None for the user's.
 
     Raises:
         UsageError: No such op, or no Triton at hand serves any of the targets.
     """
-    names = plan.ops or tuple(op.name for op in registry.ops())
+    names = selection.ops or tuple(op.name for op in registry.ops())
     for name in names:
         registry.get(name)
-    chosen = {name: choose_toolchain(name, plan.toolchains) for name in plan.targets}
+    chosen = {name: choose_toolchain(name, selection.toolchains) for name in selection.targets}
     unserved = tuple(
         Unserved(name, serves(name).versions, serves(name).why) for name, found in chosen.items() if found is None
     )
@@ -155,17 +155,17 @@ def compile_ops(plan: Plan, progress: Progress = lambda _text: None, cache: Cach
             why=f"{unserved[0].target} needs triton {unserved[0].versions}: {unserved[0].why}.",
             next_step="rocmend kernels compile --fetch-triton VERSION installs another one alongside.",
         )
-    recordings = _record(plan, names, chosen, progress)
-    specs = _ordered(recordings, names, plan)
-    results, remembered = _compile(plan, specs, cache or Cache(), progress)
+    recordings = _record(selection, names, chosen, progress)
+    specs = _ordered(recordings, names, selection)
+    results, remembered = _compile(selection, specs, cache or Cache(), progress)
     rows = tuple(_row(spec, results[spec.key]) for spec in specs)
-    skipped, problems = _problems(recordings, names, plan)
+    skipped, problems = _problems(recordings, names, selection)
     tritons = tuple(sorted({row.triton for row in rows}))
     return Report(rows, problems, skipped, unserved, tritons, len(rows) - remembered, remembered)
 
 
 def _record(
-    plan: Plan, names: Sequence[str], chosen: dict[str, Toolchain | None], progress: Progress
+    selection: Selection, names: Sequence[str], chosen: dict[str, Toolchain | None], progress: Progress
 ) -> dict[tuple[str, str], dict[str, Any]]:
     """Record every op with every Triton that is needed; an answer by op and version."""
     by_toolchain: dict[Toolchain, list[str]] = {}
@@ -179,15 +179,17 @@ def _record(
         progress(f"recorded {len(answers)} of {len(names) * len(by_toolchain)}: {name[0]}")
 
     tasks = [
-        ((op, toolchain.version), toolchain, {"do": "record", "op": op, "targets": wanted, "hidden": plan.hidden})
+        ((op, toolchain.version), toolchain, {"do": "record", "op": op, "targets": wanted, "hidden": selection.hidden})
         for toolchain, wanted in by_toolchain.items()
         for op in names
     ]
-    Pool[tuple[str, str]](plan.jobs, RECORD_LIMIT_S).map(tasks, done)
+    Pool[tuple[str, str]](selection.jobs, RECORD_LIMIT_S).map(tasks, done)
     return answers
 
 
-def _ordered(recordings: dict[tuple[str, str], dict[str, Any]], names: Sequence[str], plan: Plan) -> list[Spec]:
+def _ordered(
+    recordings: dict[tuple[str, str], dict[str, Any]], names: Sequence[str], selection: Selection
+) -> list[Spec]:
     """Return what is to be compiled, by op, in the order of cases, then of targets."""
     specs: list[Spec] = []
     for name in names:
@@ -197,8 +199,8 @@ def _ordered(recordings: dict[tuple[str, str], dict[str, Any]], names: Sequence[
             if op == name and "ok" in answer
             for one in answer["ok"]["specs"]
         ]
-        own.sort(key=lambda spec: plan.targets.index(spec.target))
-        specs += _chosen(own, plan.subset)
+        own.sort(key=lambda spec: selection.targets.index(spec.target))
+        specs += _chosen(own, selection.subset)
     return specs
 
 
@@ -244,11 +246,13 @@ def _with_formats() -> frozenset[str]:
     return frozenset(op.name for op in registry.ops() if op.formats)
 
 
-def _compile(plan: Plan, specs: Sequence[Spec], cache: Cache, progress: Progress) -> tuple[dict[str, Result], int]:
-    results = {} if plan.fresh else {spec.key: known for spec in specs if (known := cache.find(spec)) is not None}
+def _compile(
+    selection: Selection, specs: Sequence[Spec], cache: Cache, progress: Progress
+) -> tuple[dict[str, Result], int]:
+    results = {} if selection.fresh else {spec.key: known for spec in specs if (known := cache.find(spec)) is not None}
     waiting = {spec.key: spec for spec in specs if spec.key not in results}
     remembered, wanted = len(specs) - len(waiting), len(waiting)
-    toolchains = {one.version: one for one in plan.toolchains}
+    toolchains = {one.version: one for one in selection.toolchains}
 
     def done(spec: Spec, answer: dict[str, Any]) -> None:
         if "ok" in answer:
@@ -262,7 +266,7 @@ def _compile(plan: Plan, specs: Sequence[Spec], cache: Cache, progress: Progress
         progress(f"compiled {made} of {wanted}: {spec.op} {spec.kernel_name} for {spec.target}")
 
     tasks = [(spec, toolchains[spec.triton], {"do": "compile", "spec": spec}) for spec in waiting.values()]
-    Pool[Spec](plan.jobs, plan.time_limit_s).map(tasks, done)
+    Pool[Spec](selection.jobs, selection.time_limit_s).map(tasks, done)
     return results, remembered
 
 
@@ -292,7 +296,7 @@ def _row(spec: Spec, result: Result) -> Row:
 
 
 def _problems(
-    recordings: dict[tuple[str, str], dict[str, Any]], names: Iterable[str], plan: Plan
+    recordings: dict[tuple[str, str], dict[str, Any]], names: Iterable[str], selection: Selection
 ) -> tuple[tuple[Skipped, ...], tuple[Problem, ...]]:
     skipped: list[Skipped] = []
     problems: list[Problem] = []
@@ -307,12 +311,12 @@ def _problems(
                 skipped.append(Skipped(op, one["case"], one["target"], one["reason"]))
             else:
                 problems.append(Problem(op, f"{one['case']} on {one['target']}", "record", _reason(one["reason"])))
-    served = {target for target in plan.targets if choose_toolchain(target, plan.toolchains) is not None}
+    served = {target for target in selection.targets if choose_toolchain(target, selection.toolchains) is not None}
     if served.issuperset(DEFAULT_TARGETS):  # a record that one target's hides may be meant for another
         problems += [
             Problem(name, record, "unused", "no case looks it up")
             for name in names
-            for record in unused_records(name, used, plan.targets)
+            for record in unused_records(name, used, selection.targets)
         ]
     return tuple(skipped), tuple(problems)
 
@@ -334,4 +338,4 @@ def unused_records(op: str, used: set[str], target_names: Sequence[str]) -> list
     ]
 
 
-__all__ = ["DEFAULT_TARGETS", "FAST_TARGETS", "Plan", "Problem", "Report", "Skipped", "Unserved", "compile_ops"]
+__all__ = ["DEFAULT_TARGETS", "FAST_TARGETS", "Problem", "Report", "Selection", "Skipped", "Unserved", "compile_ops"]

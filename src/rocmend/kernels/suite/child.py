@@ -78,7 +78,7 @@ def _suite(op: Any, device: Any, request: dict[str, Any]) -> None:
 def _case(op: Any, case: Any, device: Any) -> tuple[str, str, float]:
     import torch
 
-    from rocmend.kernels.choose import UnfitError
+    from rocmend.kernels.select import UnsupportedError
     from rocmend.kernels.suite.run import run_case
 
     try:
@@ -86,7 +86,7 @@ def _case(op: Any, case: Any, device: Any) -> tuple[str, str, float]:
     except torch.OutOfMemoryError as error:
         torch.cuda.empty_cache()
         return "oom", str(error)[:300], 0.0
-    except UnfitError as error:
+    except UnsupportedError as error:
         return "unsupported", str(error)[:500], 0.0
     except Exception as error:  # noqa: BLE001  whatever a kernel or its compiler raises is what the case came to
         return "crash", f"{type(error).__name__}: {error}"[:800], 0.0

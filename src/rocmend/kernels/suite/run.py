@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from rocmend.kernels import allocate, choose, plan_cache
+from rocmend.kernels import allocate, plan_cache, select
 from rocmend.kernels.op import Op, Tolerance, resolve
 from rocmend.kernels.suite.case import Call, Case, Draw, Maker
 from rocmend.kernels.suite.compare import Comparison, compare
@@ -65,11 +65,11 @@ def run_case(op: Op, case: Case, device: torch.device, *, salt: int = 0, tier: s
     outputs = []
     for _ in range(2 if case.deterministic else 1):
         call = made()
-        with choose.prefer(tier), allocate.poisoned():
+        with select.prefer(tier), allocate.poisoned():
             outputs.append(flatten(function(*call.args, **call.kwargs)))
     if case.deterministic and device.type == "cuda":
         # Calls with poisoned outputs are not replayed: a replayed call is compared with them.
-        with choose.prefer(tier), plan_cache.capture_after(1):
+        with select.prefer(tier), plan_cache.capture_after(1):
             for _ in range(3):
                 call = made()
                 recorded = flatten(function(*call.args, **call.kwargs))

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 import triton
 
-from rocmend.kernels import choose, executor, registry
+from rocmend.kernels import executor, registry, select
 from rocmend.kernels.executor import Recorder
 from rocmend.kernels.model.hardware import hardware
 from rocmend.kernels.op import Op, resolve
@@ -90,7 +90,7 @@ def _plan(op: Op, target: Target, name: str, words: list[str]) -> None:
         cost = op.cost(problem)
         real = (case.compiled or case.size == "large") and not case.edges and 0 < cost.bytes <= LARGEST_BYTES
         rivals = [one for one in op.implementations if one.tier != "reference"]
-        fit = tuple(one.name for one in rivals if one.unfit(problem, target) is None)
+        fit = tuple(one.name for one in rivals if one.rejects(problem, target) is None)
         alike = classes.setdefault(op.shape_class(problem), {}).setdefault(fit, _Group(Config({})))
         alike.cases.append((cost.bytes, case, real))
         for one in asked:
@@ -147,8 +147,8 @@ def _dry(op: Op, case: Case, target: Target) -> tuple[Any, list[Asked]]:
     function = resolve(op.functions[case.function] if case.function else next(iter(op.functions.values())))
     with (
         executor.using(Recorder(target)),
-        choose.prefer("triton"),
-        choose.observed() as problems,
+        select.prefer("triton"),
+        select.observed() as problems,
         observed() as asked,
     ):
         function(*call.args, **call.kwargs)
@@ -168,7 +168,7 @@ def _trial(op: Op, trial: dict[str, Any], cases: dict[str, Case], device: torch.
                 if not result.ok:
                     return {"verdict": "wrong-output", "reason": f"{name}: {result.detail}"[:400]}
             times, spreads = _times(op, [cases[name] for name in trial["timed"]], device, tier)
-        except choose.UnfitError as error:
+        except select.UnsupportedError as error:
             return {"verdict": "unsupported", "reason": str(error)[:400]}
         except torch.OutOfMemoryError as error:
             torch.cuda.empty_cache()
@@ -186,7 +186,7 @@ def _times(op: Op, cases: Iterable[Case], device: torch.device, tier: str) -> tu
         size = sum(one.nbytes for one in [*call.args, *call.kwargs.values()] if isinstance(one, torch.Tensor))
         count = set_count(device, size)
         calls = [call, *(case.make(Maker(device, seed_of(op.name, case.name, salt))) for salt in range(1, count))]
-        with choose.prefer(tier):
+        with select.prefer(tier):
             timing = timed(
                 [lambda one=one, function=function: function(*one.args, **one.kwargs) for one in calls],  # type: ignore[misc]
                 device,

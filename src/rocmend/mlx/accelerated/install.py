@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from rocmend.mlx.accelerated import native
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,21 +76,14 @@ def fast(namespace: dict[str, Any]) -> None:
 
 
 def methods(kind: Any) -> None:
-    """Put remembering methods in place of the plain ones of ``array``."""
-    from rocmend.kernels.common.formats import Format
-    from rocmend.mlx import ops
-    from rocmend.mlx.ops.index_read import getitem
-    from rocmend.mlx.ops.index_write import setitem
-    from rocmend.mlx.ops.slices import SLICE, SLICE_UPDATE
-    from rocmend.mlx.transforms.trace import Trace
-
-    native.slices(SLICE, SLICE_UPDATE)
-    # attributes that hold no function of a user
-    native.close((Format, Trace))
-    kind.__getitem__ = native.reading(getitem)
-    kind.__setitem__ = native.writing(setitem)
+    """Put registered functions in place of the operators of ``array`` that only call them, and remembering methods."""
     for method, name in OPERATORS.items():
         setattr(kind, method, getattr(ops, name))
+    if native is None:
+        kind.__getitem__, kind.__setitem__ = ops.getitem, ops.setitem
+        return
+    kind.__getitem__ = native.reading(ops.getitem)
+    kind.__setitem__ = native.writing(ops.setitem)
     for method in (*METHODS, *OWN):
         setattr(kind, method, remembering(getattr(kind, method)))
     for name in ("shape", "dtype", "ndim", "__buffer__"):

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import importlib as _importlib
 import pkgutil as _pkgutil
+import sys as _sys
 from typing import Any as _Any
 
-from rocmend.mlx import ops as _ops
 from rocmend.mlx.arguments import ArrayLike as ArrayLike
 from rocmend.mlx.array import array as array
 from rocmend.mlx.array_methods import ArrayIterator as ArrayIterator
 from rocmend.mlx.dtypes import Dtype as Dtype
 from rocmend.mlx.linalg import norm as _norm
+from rocmend.mlx.loader import load as _load
 from rocmend.mlx.namespace import ArrayNamespaceInfo as _ArrayNamespaceInfo
+from rocmend.mlx.registry import ops as _ops
 
 # the release of MLX whose interface this is
 __version__ = "0.32.4"
 
-_names: dict[str, object] = {"ArrayIterator": ArrayIterator, "ArrayLike": ArrayLike, "array": array, **_ops.public()}
+_names: dict[str, object] = {"ArrayIterator": ArrayIterator, "ArrayLike": ArrayLike, "array": array, **_load()}
 # further names of the same functions
 _names |= {"cumulative_prod": _names["cumprod"], "cumulative_sum": _names["cumsum"], "matrix_norm": _norm}
 globals().update(_names)
+_ops.core = _sys.modules[__name__]  # for array.__array_namespace__
 
 _modules = frozenset(info.name for info in _pkgutil.iter_modules(__path__))
 

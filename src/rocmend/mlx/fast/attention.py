@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from rocmend import kernels
-from rocmend.mlx import dtypes, kernel_use, ops
+from rocmend.mlx import dtypes, kernel_use
 from rocmend.mlx.arguments import as_stream, broadcast_shapes, shape_text
 from rocmend.mlx.array import array, record, record_many
 from rocmend.mlx.dtypes import promote
 from rocmend.mlx.primitive import Primitive
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     from rocmend.mlx.dtypes import Dtype

@@ -8,11 +8,12 @@ import torch
 
 from rocmend import kernels
 from rocmend.kernels.ops.recurrence.gated_delta import reference
-from rocmend.mlx import dtypes, kernel_use, ops
+from rocmend.mlx import dtypes, kernel_use
 from rocmend.mlx.arguments import as_stream, shape_text
 from rocmend.mlx.array import array, record_many
 from rocmend.mlx.dtypes import promote
 from rocmend.mlx.primitive import Primitive
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     from rocmend.mlx.node import Node

@@ -9,11 +9,12 @@ import torch
 from rocmend import kernels
 from rocmend.kernels.ops.rowwise.layer_norm import reference as layer_reference
 from rocmend.kernels.ops.rowwise.rms_norm import reference as rms_reference
-from rocmend.mlx import kernel_use, ops
+from rocmend.mlx import kernel_use
 from rocmend.mlx.arguments import as_stream, to_array
 from rocmend.mlx.array import array, record, record_many
 from rocmend.mlx.dtypes import promote
 from rocmend.mlx.primitive import Primitive
+from rocmend.mlx.registry import ops
 from rocmend.mlx.transforms import fallback
 
 if TYPE_CHECKING:

@@ -8,10 +8,11 @@ import torch
 
 from rocmend import kernels
 from rocmend.kernels.ops.attention.rope import reference
-from rocmend.mlx import dtypes, kernel_use, ops
+from rocmend.mlx import dtypes, kernel_use
 from rocmend.mlx.arguments import as_stream, shape_text, to_array
 from rocmend.mlx.array import array, record
 from rocmend.mlx.primitive import Primitive
+from rocmend.mlx.registry import ops
 from rocmend.mlx.transforms import fallback
 
 if TYPE_CHECKING:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.nn import functional
 
-from rocmend.mlx import dtypes, ops
+from rocmend.mlx import dtypes
 from rocmend.mlx.arguments import as_stream, shape_text, to_array
 from rocmend.mlx.array import array, record
 from rocmend.mlx.fft.transform import fft, ifft, irfft, rfft
 from rocmend.mlx.primitive import Primitive
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     from rocmend.mlx.node import Node

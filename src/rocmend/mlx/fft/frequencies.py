@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rocmend.mlx import dtypes, ops
+from rocmend.mlx import dtypes
 from rocmend.mlx.arguments import AxisError, to_array
 from rocmend.mlx.array import array
+from rocmend.mlx.registry import ops
 
 __all__ = ["fftfreq", "fftshift", "ifftshift", "rfftfreq"]
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from rocmend.mlx import dtypes
 from rocmend.mlx.io.output import bytes_of
 from rocmend.mlx.io.source import Source, array_at, failing
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     from rocmend.mlx.array import array
@@ -61,8 +62,6 @@ def read_npy(source: Source, stream: Stream) -> array:
         return _swapped(source, start, shape, dtype, fortran=fortran)
     if not fortran or len(shape) < 2:
         return array_at(source, start, shape, dtype, stream)
-    from rocmend.mlx import ops
-
     whole: array = ops.transpose(array_at(source, start, shape[::-1], dtype, stream), stream=stream)
     return whole
 
@@ -76,8 +75,6 @@ def _swapped(source: Source, start: int, shape: tuple[int, ...], dtype: Dtype, *
     if dtype.is_complex:
         whole = np.frombuffer(source.data, dtype=">c8", count=count, offset=start).astype("<c8")
     elif dtype is dtypes.bfloat16:
-        from rocmend.mlx import ops
-
         bits = np.frombuffer(source.data, dtype=">u2", count=count, offset=start).astype("<u2")
         result: array = ops.view(array(bits.reshape(shape, order="F" if fortran else "C")), dtypes.bfloat16)
         return result

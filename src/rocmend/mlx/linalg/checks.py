@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rocmend.mlx import dtypes, ops
+from rocmend.mlx import dtypes
 from rocmend.mlx.array import array, record, record_many
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from rocmend.mlx import dtypes, ops
+from rocmend.mlx import dtypes
 from rocmend.mlx.arguments import as_stream, broadcast_shapes, shape_text, to_array
 from rocmend.mlx.array import array, record, record_many
 from rocmend.mlx.dtypes import promote
 from rocmend.mlx.linalg.checks import REAL, batched, check_matrix
 from rocmend.mlx.ops.products import matmul, sum_to
 from rocmend.mlx.primitive import Primitive
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     from rocmend.mlx.node import Node

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from rocmend.mlx import dtypes, ops
+from rocmend.mlx import dtypes
 from rocmend.mlx.arguments import AxisError, axis_of, broadcast_shapes, shape_text, to_array
 from rocmend.mlx.array import array
 from rocmend.mlx.linalg.factor import svd
+from rocmend.mlx.registry import ops
 
 __all__ = ["cross", "norm"]
 

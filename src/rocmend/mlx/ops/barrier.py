@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rocmend.mlx import ops
 from rocmend.mlx.arguments import to_array
 from rocmend.mlx.array import array, record_many
-from rocmend.mlx.ops.elementwise import flat, primitive, unary
-from rocmend.mlx.primitive import Primitive
+from rocmend.mlx.ops.elementwise import batched, flat, unary
+from rocmend.mlx.primitive import STOP_GRADIENT, Primitive
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["depends", "stop_gradient"]
 
-STOP_GRADIENT = primitive("StopGradient", lambda node, x: x, view=True)
+STOP_GRADIENT.vmap = batched
 flat(STOP_GRADIENT)
 
 

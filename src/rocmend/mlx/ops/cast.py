@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from rocmend.mlx import ops
 from rocmend.mlx.arguments import as_stream, to_array
 from rocmend.mlx.array import array, record, wrap
+from rocmend.mlx.conversion import ASTYPE
 from rocmend.mlx.dtypes import Dtype, bfloat16, bool_, complex64, float32, uint8
-from rocmend.mlx.ops.conversion import ASTYPE
 from rocmend.mlx.ops.elementwise import batched, flat, primitive, unary
 from rocmend.mlx.primitive import Primitive
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

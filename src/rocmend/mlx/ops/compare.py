@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from rocmend.mlx import ops
 from rocmend.mlx.arguments import as_stream, pair, to_array
 from rocmend.mlx.array import array, record
+from rocmend.mlx.conversion import ordered
 from rocmend.mlx.dtypes import Dtype, bool_
-from rocmend.mlx.ops.conversion import ordered
 from rocmend.mlx.ops.elementwise import comparison, flat, primitive
 from rocmend.mlx.ops.extremes import complex_less
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rocmend.mlx import ops
 from rocmend.mlx.arguments import shape_text, to_array
 from rocmend.mlx.array import array
 from rocmend.mlx.ops.convolution import Options, Sizes, convolved
+from rocmend.mlx.registry import ops
 
 __all__ = [
     "conv1d",

@@ -8,11 +8,12 @@ import torch
 from torch.nn import functional
 
 from rocmend import kernels
-from rocmend.mlx import kernel_use, ops
+from rocmend.mlx import kernel_use
 from rocmend.mlx.arguments import as_stream, shape_text, to_array
 from rocmend.mlx.array import array, record
 from rocmend.mlx.dtypes import promote
 from rocmend.mlx.primitive import Primitive
+from rocmend.mlx.registry import ops
 from rocmend.mlx.transforms import fallback
 
 if TYPE_CHECKING:

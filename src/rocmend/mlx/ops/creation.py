@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from rocmend.mlx import ops
 from rocmend.mlx.arguments import as_stream, shape_text, to_array
 from rocmend.mlx.array import array, record
 from rocmend.mlx.construct import checked, default_dtype, filled, imported, key_of
 from rocmend.mlx.dtypes import Dtype, bool_, float32
 from rocmend.mlx.node import current
 from rocmend.mlx.primitive import Primitive
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     from rocmend.mlx.node import Node

@@ -9,6 +9,7 @@ from rocmend.mlx.array import array, record
 from rocmend.mlx.ops.scatter import scattered
 from rocmend.mlx.ops.shape_axes import moveaxis
 from rocmend.mlx.primitive import Primitive
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     from rocmend.mlx.dtypes import Dtype
@@ -36,8 +37,6 @@ def _first(node: Any, ndim: int) -> tuple[int, ...]:
 
 @DIAGONAL.rule("vjp")
 def _vjp(node: Any, primals: Any, output: Any, cotangent: Any) -> Any:
-    from rocmend.mlx import ops
-
     shape = primals[0]._n.shape
     order = _first(node, len(shape))
     offset, size = node.attrs[0], node.shape[-1]
@@ -109,8 +108,6 @@ def diag(a: array, /, k: int = 0, *, stream: Any = None) -> array:
     Raises:
         ValueError: another number of axes.
     """
-    from rocmend.mlx import ops
-
     a = to_array(a)
     ndim = len(a._n.shape)
     if ndim == 2:
@@ -155,8 +152,6 @@ def trace(
         ValueError: fewer than two axes, or one twice.
         IndexError: there is no such axis.
     """
-    from rocmend.mlx import ops
-
     a = to_array(a)
     if len(a._n.shape) < 2:
         raise ValueError(f"[trace] Array must have at least two dimensions, but got {len(a._n.shape)} dimensions.")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from rocmend.mlx import ops
 from rocmend.mlx.arguments import shape_text, to_array
 from rocmend.mlx.ops.products import matmul
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     from rocmend.mlx.array import array

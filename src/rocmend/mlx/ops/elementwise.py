@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rocmend.mlx import ops
 from rocmend.mlx.arguments import as_stream, broadcast_shapes, to_array
 from rocmend.mlx.array import array, record
 from rocmend.mlx.construct import constant
+from rocmend.mlx.conversion import cast_node
 from rocmend.mlx.dtypes import bool_, complex64, float32, promote
-from rocmend.mlx.ops.conversion import cast_node
 from rocmend.mlx.primitive import Primitive
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

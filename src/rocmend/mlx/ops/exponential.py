@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from rocmend.mlx import ops
 from rocmend.mlx.ops.elementwise import derived, float_unary, real_unary, simple, unary
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

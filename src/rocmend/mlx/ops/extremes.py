@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from rocmend.mlx import ops
+from rocmend.mlx.conversion import ordered
 from rocmend.mlx.dtypes import complex64
-from rocmend.mlx.ops.conversion import ordered
 from rocmend.mlx.ops.elementwise import binary, derived_pair, primitive
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     from rocmend.mlx.array import array

@@ -11,9 +11,10 @@ from rocmend.mlx.array import array, record
 from rocmend.mlx.dtypes import bool_, uint16
 from rocmend.mlx.ops.shape import out_of_bounds, reshaped
 from rocmend.mlx.ops.shape_axes import moveaxis, permuted
-from rocmend.mlx.ops.shape_broadcast import broadcast
+from rocmend.mlx.ops.shape_broadcast import broadcast, unbroadcast
 from rocmend.mlx.ops.slices import batched, cut
 from rocmend.mlx.primitive import Primitive
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     import torch
@@ -68,8 +69,6 @@ def usable(indices: array) -> array:
     """
     dtype = indices._n.dtype
     if dtype is uint16:
-        from rocmend.mlx import ops
-
         return ops.astype(indices, dtypes.int32)  # type: ignore[no-any-return]
     if dtype is bool_:
         raise ValueError("[gather] Boolean indices are not supported: where the result has elements depends on values.")
@@ -101,18 +100,13 @@ def gathered(x: array, indices: list[array], axis: int, stream: Any = None) -> a
 
 @GATHER.rule("vjp")
 def _vjp(node: Any, primals: Any, output: Any, cotangent: Any) -> Any:
-    from rocmend.mlx import ops
-    from rocmend.mlx.ops.scatter import scattered
-
     x, *indices = primals
     zeros = ops.zeros(x._n.shape, cotangent._n.dtype)
-    return (scattered(zeros, indices, cotangent, node.attrs, "add"), *[None] * len(indices))
+    return (ops.scattered(zeros, indices, cotangent, node.attrs, "add"), *[None] * len(indices))
 
 
 @GATHER.rule("jvp")
 def _jvp(node: Any, primals: Any, tangents: Any, output: Any) -> Any:
-    from rocmend.mlx import ops
-
     if tangents[0] is None:
         return ops.zeros_like(output)
     return gathered(tangents[0], list(primals[1:]), node.attrs)
@@ -134,8 +128,6 @@ def batched_indices(indices: Any, axes: Any) -> tuple[list[array], int]:
 
 def counted(size: int, ndim: int) -> array:
     """Return the numbers of a batch, which broadcast with ``ndim`` axes behind them."""
-    from rocmend.mlx import ops
-
     return reshaped(ops.arange(size), (size, *(1,) * ndim))
 
 
@@ -256,23 +248,17 @@ def taken_along(x: array, indices: array, axis: int, stream: Any = None) -> arra
 
 @TAKE_ALONG.rule("vjp")
 def _along_vjp(node: Any, primals: Any, output: Any, cotangent: Any) -> Any:
-    from rocmend.mlx import ops
-    from rocmend.mlx.ops.scatter import put_along
-    from rocmend.mlx.ops.shape_broadcast import unbroadcast
-
     x, indices = primals
     axis = node.attrs
     shape = list(node.shape)
     shape[axis] = x._n.shape[axis]
     zeros = ops.zeros(shape, cotangent._n.dtype)
-    whole = put_along(zeros, broadcast(indices, node.shape), cotangent, axis, "add")
+    whole = ops.put_along(zeros, broadcast(indices, node.shape), cotangent, axis, "add")
     return unbroadcast(whole, x._n.shape), None
 
 
 @TAKE_ALONG.rule("jvp")
 def _along_jvp(node: Any, primals: Any, tangents: Any, output: Any) -> Any:
-    from rocmend.mlx import ops
-
     if tangents[0] is None:
         return ops.zeros_like(output)
     return taken_along(tangents[0], primals[1], node.attrs)
@@ -288,8 +274,6 @@ def integral(indices: array) -> array:
     """Return indices as integers; numbers of other types are cut, as MLX does here."""
     dtype = indices._n.dtype
     if dtype is bool_ or dtype is uint16 or dtype.is_inexact:
-        from rocmend.mlx import ops
-
         return ops.astype(indices, dtypes.int32)  # type: ignore[no-any-return]
     return indices
 

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from rocmend import kernels
-from rocmend.mlx import dtypes, kernel_use, ops
+from rocmend.mlx import dtypes, kernel_use
 from rocmend.mlx.arguments import as_stream, broadcast_shapes, shape_text, to_array
 from rocmend.mlx.array import array, record
 from rocmend.mlx.ops.products import check_indices, checked_dtype, checked_shape, matmul, product, wanted
 from rocmend.mlx.ops.quantized_products import gathered, gathered_shape, in_turn, spread_back
 from rocmend.mlx.primitive import Primitive
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     from rocmend.mlx.node import Node

@@ -13,6 +13,7 @@ from rocmend.mlx.ops.shape import EXPAND_DIMS, LARGEST_SIZE, SQUEEZE, reshaped
 from rocmend.mlx.ops.shape_axes import permuted
 from rocmend.mlx.ops.shape_broadcast import broadcast
 from rocmend.mlx.ops.slices import SLICE, cut, ones, sliced
+from rocmend.mlx.registry import register
 
 if TYPE_CHECKING:
     from rocmend.mlx.ops.index_plan import Plan
@@ -22,6 +23,7 @@ __all__: list[str] = []
 _slice = slice
 
 
+@register
 def getitem(x: array, index: Any) -> array:
     """Return ``x[index]``.
 

@@ -16,12 +16,14 @@ from rocmend.mlx.ops.shape import reshaped
 from rocmend.mlx.ops.shape_axes import permuted
 from rocmend.mlx.ops.shape_broadcast import broadcast
 from rocmend.mlx.ops.slices import SLICE_UPDATE, ones, sliced, updated
+from rocmend.mlx.registry import ops, register
 
 __all__ = ["ArrayAt"]
 
 _JOINS = {"add": "add", "prod": "multiply", "max": "maximum", "min": "minimum"}
 
 
+@register
 def setitem(x: array, index: Any, value: Any) -> None:
     """Let ``x`` stand for itself with ``x[index] = value``.
 
@@ -78,8 +80,6 @@ def put(x: array, index: Any, value: Any, mode: str) -> array:
     Raises:
         ValueError: see ``setitem``.
     """
-    from rocmend.mlx import ops
-
     node = x._n
     if type(value) is not array:
         value = to_array(value, node.dtype)
@@ -195,8 +195,6 @@ class ArrayAt:
 
     def _whole(self, value: Any, name: str) -> array | None:
         """Return the result for an index that means the whole array by itself: MLX then promotes the types."""
-        from rocmend.mlx import ops
-
         x, index = self._array, self._index
         shape = x._n.shape
         if not self._told or not is_whole(shape, index):
@@ -204,8 +202,6 @@ class ArrayAt:
         return getattr(ops, name)(x, fitted_whole(shape, index, to_array(value, x._n.dtype)))  # type: ignore[no-any-return]
 
     def _value(self, value: Any) -> array:
-        from rocmend.mlx import ops
-
         dtype = self._array._n.dtype
         return ops.astype(to_array(value, dtype), dtype)  # type: ignore[no-any-return]
 
@@ -216,8 +212,6 @@ class ArrayAt:
 
     def subtract(self, value: Any) -> array:
         """Return the array with ``value`` subtracted."""
-        from rocmend.mlx import ops
-
         found = self._whole(value, "subtract")
         return self._put(ops.negative(self._value(value)), "add") if found is None else found
 
@@ -228,8 +222,6 @@ class ArrayAt:
 
     def divide(self, value: Any) -> array:
         """Return the array divided by ``value``: multiplied by its reciprocal in the array's type, as MLX does."""
-        from rocmend.mlx import ops
-
         found = self._whole(value, "divide")
         return self._put(ops.reciprocal(self._value(value)), "prod") if found is None else found
 

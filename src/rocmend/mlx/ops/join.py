@@ -13,6 +13,7 @@ from rocmend.mlx.ops.shape import LARGEST_SIZE, expand_dims, out_of_bounds, resh
 from rocmend.mlx.ops.shape_broadcast import broadcast
 from rocmend.mlx.ops.slices import batched, cut
 from rocmend.mlx.primitive import Primitive
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,8 +47,6 @@ def _vjp(node: Any, primals: Any, output: Any, cotangent: Any) -> Any:
 
 @CONCATENATE.rule("jvp")
 def _jvp(node: Any, primals: Any, tangents: Any, output: Any) -> Any:
-    from rocmend.mlx import ops
-
     filled = [ops.zeros_like(x) if t is None else t for x, t in zip(primals, tangents, strict=True)]
     return concatenate(filled, node.attrs)
 
@@ -104,8 +103,6 @@ def concatenate(arrays: Sequence[array], axis: int | None = 0, *, stream: Any = 
     if total > LARGEST_SIZE:
         raise too_large("concatenate", total)
     if mixed:
-        from rocmend.mlx import ops
-
         nodes = [node if node.dtype is dtype else ops.astype(wrap(node), dtype, stream=stream)._n for node in nodes]
     return record(CONCATENATE, tuple(nodes), (*shape[:axis], total, *shape[axis + 1 :]), dtype, axis, None, stream)
 

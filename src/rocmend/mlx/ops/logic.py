@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from rocmend.mlx import ops
 from rocmend.mlx.arguments import as_stream, pair, to_array
 from rocmend.mlx.array import array, record
+from rocmend.mlx.conversion import widened
 from rocmend.mlx.dtypes import bool_, promote, uint8, uint64
-from rocmend.mlx.ops.conversion import widened
 from rocmend.mlx.ops.elementwise import binary, comparison, flat, primitive, simple, unary
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     from rocmend.mlx.node import Node

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from rocmend.mlx.arguments import shape_text
 from rocmend.mlx.array import array, record
+from rocmend.mlx.ops.scatter import put_along
 from rocmend.mlx.ops.shape import reshaped
 from rocmend.mlx.ops.shape_broadcast import broadcast
 from rocmend.mlx.ops.slices import batched
 from rocmend.mlx.primitive import Primitive
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     import torch
@@ -56,8 +58,6 @@ def _record(x: array, mask: array, source: array, batch: int) -> array:
 
 @MASKED_SCATTER.rule("vjp")
 def _vjp(node: Any, primals: Any, output: Any, cotangent: Any) -> Any:
-    from rocmend.mlx import ops
-
     x, mask, source = primals
     zero = ops.zeros((), cotangent._n.dtype)
     batch = node.attrs
@@ -65,8 +65,6 @@ def _vjp(node: Any, primals: Any, output: Any, cotangent: Any) -> Any:
     chosen = reshaped(ops.where(mask, cotangent, zero), (*lead, prod(x._n.shape[batch:])))
     counts = ops.cumsum(ops.astype(reshaped(mask, chosen._n.shape), ops.int32), batch)
     places = ops.maximum(ops.subtract(counts, 1), 0)
-    from rocmend.mlx.ops.scatter import put_along
-
     size = prod(source._n.shape[batch:])
     # elements that are not true add 0 to a place of the source; those beyond it are left out
     row = put_along(ops.zeros((*lead, size), cotangent._n.dtype), places, chosen, batch, "add")
@@ -75,8 +73,6 @@ def _vjp(node: Any, primals: Any, output: Any, cotangent: Any) -> Any:
 
 @MASKED_SCATTER.rule("jvp")
 def _jvp(node: Any, primals: Any, tangents: Any, output: Any) -> Any:
-    from rocmend.mlx import ops
-
     x, mask, source = primals
     dx, ds = [ops.zeros_like(p) if t is None else t for p, t in ((x, tangents[0]), (source, tangents[2]))]
     return _record(dx, mask, ds, node.attrs)
@@ -100,8 +96,6 @@ def masked(x: array, mask: array, value: array, mode: str) -> array:
     Raises:
         ValueError: a mask of another shape, or another mode than ``assign`` with several values.
     """
-    from rocmend.mlx import ops
-
     shape = x._n.shape
     ndim = len(mask._n.shape)
     if ndim > len(shape) or mask._n.shape != shape[:ndim]:

@@ -13,6 +13,7 @@ from rocmend.mlx.ops.shape_axes import moveaxis
 from rocmend.mlx.ops.shape_broadcast import broadcast
 from rocmend.mlx.ops.slices import cut, ones, sliced
 from rocmend.mlx.primitive import Primitive
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     import torch
@@ -50,8 +51,6 @@ def _inner(x: array, shape: _Ints, low: _Ints) -> array:
 
 @PAD.rule("vjp")
 def _vjp(node: Any, primals: Any, output: Any, cotangent: Any) -> Any:
-    from rocmend.mlx import ops
-
     x, value = primals
     inside = _inner(cotangent, x._n.shape, node.attrs[0])
     around = ops.subtract(ops.sum(cotangent), ops.sum(inside))
@@ -60,8 +59,6 @@ def _vjp(node: Any, primals: Any, output: Any, cotangent: Any) -> Any:
 
 @PAD.rule("jvp")
 def _jvp(node: Any, primals: Any, tangents: Any, output: Any) -> Any:
-    from rocmend.mlx import ops
-
     x, value = [ops.zeros_like(p) if t is None else t for p, t in zip(primals, tangents, strict=True)]
     return _padded(x, value, *node.attrs)
 
@@ -137,8 +134,6 @@ def pad(
         ValueError: sizes that do not fit, or another mode.
         TypeError: a mode that is no string.
     """
-    from rocmend.mlx import ops
-
     a = to_array(a)
     shape = a._n.shape
     widths = _widths(pad_width, shape)

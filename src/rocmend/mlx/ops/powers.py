@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from rocmend.mlx import ops
+from rocmend.mlx.conversion import widened
 from rocmend.mlx.dtypes import bool_, uint64
-from rocmend.mlx.ops.conversion import widened
 from rocmend.mlx.ops.elementwise import binary, derived_pair, float_binary, primitive
 from rocmend.mlx.ops.extremes import complex_less
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     from rocmend.mlx.array import array

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from rocmend.mlx import evaluate
 from rocmend.mlx.exchange import values_of
+from rocmend.mlx.registry import register
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,6 +82,7 @@ def _complex(value: complex) -> str:
     return f"{_number(value.real)}{sign}{_number(size)}j"
 
 
+@register
 def text_of(node: Node) -> str:
     """Return the text of an array: its elements (the ends of long axes) and its type."""
     tensor = evaluate.value(node)

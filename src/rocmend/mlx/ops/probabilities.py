@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from rocmend import kernels
-from rocmend.mlx import dtypes, kernel_use, ops
+from rocmend.mlx import dtypes, kernel_use
 from rocmend.mlx.arguments import as_stream, axes_of, to_array
 from rocmend.mlx.array import array, record
 from rocmend.mlx.primitive import Primitive
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     from rocmend.mlx.dtypes import Dtype

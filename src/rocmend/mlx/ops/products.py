@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from rocmend.mlx import ops
 from rocmend.mlx.arguments import as_stream, broadcast_shapes, pair, shape_text, to_array
 from rocmend.mlx.array import array, record
 from rocmend.mlx.dtypes import promote
 from rocmend.mlx.node import current
 from rocmend.mlx.primitive import Primitive
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     from rocmend.mlx.dtypes import Dtype

@@ -11,11 +11,12 @@ from rocmend.core.errors import UsageError
 from rocmend.kernels.common.formats import AFFINE_BITS, AFFINE_GROUPS, MODES, Format, format_of
 from rocmend.kernels.ops.matmul.dequantize import reference as dequantizing
 from rocmend.kernels.ops.matmul.quantize import reference as quantizing
-from rocmend.mlx import dtypes, kernel_use, ops
+from rocmend.mlx import dtypes, kernel_use
 from rocmend.mlx.arguments import as_stream, shape_text, to_array
 from rocmend.mlx.array import array, record, record_many
 from rocmend.mlx.dtypes import promote
 from rocmend.mlx.primitive import Primitive
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     from rocmend.mlx.dtypes import Dtype

@@ -10,7 +10,7 @@ from rocmend import kernels
 from rocmend.kernels.common.formats import GLOBAL_RANGE, Format
 from rocmend.kernels.ops.matmul.dequantize import reference as dequantizing
 from rocmend.kernels.ops.matmul.quantize import reference as quantizing
-from rocmend.mlx import dtypes, kernel_use, ops
+from rocmend.mlx import dtypes, kernel_use
 from rocmend.mlx.arguments import as_stream, shape_text, to_array
 from rocmend.mlx.array import array, record
 from rocmend.mlx.ops.gathered import gather_mm
@@ -18,6 +18,7 @@ from rocmend.mlx.ops.products import matmul
 from rocmend.mlx.ops.quantized import format_for
 from rocmend.mlx.ops.quantized_products import gather_qmm, gathered_shape, quantized_matmul
 from rocmend.mlx.primitive import Primitive
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     from rocmend.mlx.node import Node

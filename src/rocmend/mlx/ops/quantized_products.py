@@ -9,7 +9,7 @@ import torch
 
 from rocmend import kernels
 from rocmend.kernels.common.formats import Format
-from rocmend.mlx import dtypes, kernel_use, ops
+from rocmend.mlx import dtypes, kernel_use
 from rocmend.mlx.arguments import as_stream, broadcast_shapes, shape_text, to_array
 from rocmend.mlx.array import array, record
 from rocmend.mlx.dtypes import promote
@@ -17,6 +17,7 @@ from rocmend.mlx.ops.products import check_indices, product, sum_to, wanted
 from rocmend.mlx.ops.quantized import check_global_scale, check_words, format_for, group_gradients
 from rocmend.mlx.ops.quantized_values import values
 from rocmend.mlx.primitive import Primitive
+from rocmend.mlx.registry import ops
 from rocmend.mlx.transforms import fallback
 
 if TYPE_CHECKING:

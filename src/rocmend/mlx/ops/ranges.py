@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from rocmend.mlx import ops
 from rocmend.mlx.arguments import as_stream
 from rocmend.mlx.array import array, record
 from rocmend.mlx.construct import default_dtype
 from rocmend.mlx.dtypes import Dtype, bool_, float32, float64, int32, promote
 from rocmend.mlx.primitive import Primitive
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     from rocmend.mlx.node import Node

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from rocmend.mlx.arguments import AxisError, as_stream, shape_text, to_array
 from rocmend.mlx.array import array, record, wrap
+from rocmend.mlx.ops.scatter import scattered
 from rocmend.mlx.ops.shape import out_of_bounds, reshaped
 from rocmend.mlx.ops.shape_axes import moveaxis
 from rocmend.mlx.ops.slices import cut
 from rocmend.mlx.primitive import Primitive
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,8 +78,6 @@ def flip(a: array, /, axis: int | Sequence[int] | None = None, *, stream: Any = 
 
 
 def _rolled(x: array, shift: int, axis: int, stream: Any) -> array:
-    from rocmend.mlx import ops
-
     size = x._n.shape[axis]
     if not size or not shift % size:
         return x
@@ -179,9 +179,6 @@ AS_STRIDED = Primitive("AsStrided", _as_strided)
 
 
 def _as_strided_vjp(node: Any, primals: Any, output: Any, cotangent: Any) -> Any:
-    from rocmend.mlx import ops
-    from rocmend.mlx.ops.scatter import scattered
-
     shape = primals[0]._n.shape
     size = prod(shape)
     places = as_strided(ops.arange(size), node.shape, *node.attrs)

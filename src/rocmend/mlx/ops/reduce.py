@@ -14,6 +14,7 @@ from rocmend.mlx.ops.shape import reshaped
 from rocmend.mlx.ops.shape_axes import moveaxis, permuted
 from rocmend.mlx.ops.shape_broadcast import broadcast, broadcast_like
 from rocmend.mlx.primitive import Primitive
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     import torch
@@ -136,8 +137,6 @@ def _count(shape: tuple[int, ...], axes: tuple[int, ...]) -> int:
 
 @MEAN.rule("vjp")
 def _mean_vjp(node: Any, primals: Any, output: Any, cotangent: Any) -> Any:
-    from rocmend.mlx import ops
-
     shape = primals[0]._n.shape
     each = ops.divide(cotangent, float(_count(shape, node.attrs[0])))
     return (broadcast(reshaped(each, restored(shape, node.attrs[0])), shape),)
@@ -150,8 +149,6 @@ def _mean_jvp(node: Any, primals: Any, tangents: Any, output: Any) -> Any:
 
 def _others(x: array, axes: tuple[int, ...]) -> array:
     """Return, for each element, the product of all others over axes: by two scans, as one may be 0."""
-    from rocmend.mlx import ops
-
     shape = x._n.shape
     order = (*[axis for axis in range(len(shape)) if axis not in axes], *axes)
     turned = permuted(x, order)
@@ -166,8 +163,6 @@ def _others(x: array, axes: tuple[int, ...]) -> array:
 
 @PROD.rule("vjp")
 def _prod_vjp(node: Any, primals: Any, output: Any, cotangent: Any) -> Any:
-    from rocmend.mlx import ops
-
     (x,) = primals
     axes = node.attrs[0]
     others, wide = _others(x, axes), reshaped(cotangent, restored(x._n.shape, axes))
@@ -178,31 +173,23 @@ def _prod_vjp(node: Any, primals: Any, output: Any, cotangent: Any) -> Any:
 
 @PROD.rule("jvp")
 def _prod_jvp(node: Any, primals: Any, tangents: Any, output: Any) -> Any:
-    from rocmend.mlx import ops
-
     axes, keepdims, _ = node.attrs
     return sum(ops.multiply(tangents[0], _others(primals[0], axes)), axes, keepdims)
 
 
 def _shares(node: Any, x: array, output: array) -> array:
     """Return which elements are the extreme, each with its share."""
-    from rocmend.mlx import ops
-
     axes = node.attrs[0]
     equal = ops.astype(ops.equal(x, reshaped(output, restored(x._n.shape, axes))), node.dtype)
     return ops.divide(equal, sum(equal, axes, True))  # type: ignore[no-any-return]
 
 
 def _extreme_vjp(node: Any, primals: Any, output: Any, cotangent: Any) -> Any:
-    from rocmend.mlx import ops
-
     (x,) = primals
     return (ops.multiply(reshaped(cotangent, restored(x._n.shape, node.attrs[0])), _shares(node, x, output)),)
 
 
 def _extreme_jvp(node: Any, primals: Any, tangents: Any, output: Any) -> Any:
-    from rocmend.mlx import ops
-
     return sum(ops.multiply(tangents[0], _shares(node, primals[0], output)), node.attrs[0], node.attrs[1])
 
 
@@ -220,8 +207,6 @@ def _reduced(op: Primitive, a: Any, axis: Axis, keepdims: bool, dtype: Dtype | N
     if dtype is None:
         dtype = _WIDER.get(kept, kept) if axes else kept  # MLX widens only what it adds up
     if not axes:
-        from rocmend.mlx import ops
-
         if dtype is bool_ and kept is not bool_:
             return ops.not_equal(a, 0, stream=stream)  # type: ignore[no-any-return]
         return ops.astype(a, dtype, stream=stream)  # type: ignore[no-any-return]
@@ -344,8 +329,6 @@ def mean(a: array, /, axis: Axis = None, keepdims: bool = False, *, stream: Any 
     if type(a) is not array:
         a = to_array(a)
     if not a._n.dtype.is_inexact:
-        from rocmend.mlx import ops
-
         a = ops.astype(a, dtypes.float32, stream=stream)
     return _reduced(MEAN, a, axis, keepdims, a._n.dtype, stream)
 
@@ -366,6 +349,4 @@ def count_nonzero(a: array, /, *, axis: Axis = None, keepdims: bool = False, str
         IndexError: there is no such axis.
         ValueError: an axis is named twice.
     """
-    from rocmend.mlx import ops
-
     return sum(ops.not_equal(a, 0, stream=stream), axis, keepdims, stream=stream)

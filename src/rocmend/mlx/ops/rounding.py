@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from rocmend.mlx import ops
 from rocmend.mlx.arguments import as_stream, to_array
 from rocmend.mlx.array import array, record, wrap
 from rocmend.mlx.dtypes import bool_, complex64, float32
 from rocmend.mlx.ops.elementwise import derived, flat, primitive, simple, unary
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

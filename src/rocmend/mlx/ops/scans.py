@@ -13,6 +13,7 @@ from rocmend.mlx.ops.shape_axes import moveaxis
 from rocmend.mlx.ops.slices import cut
 from rocmend.mlx.ops.sorting import ordered
 from rocmend.mlx.primitive import Primitive
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -143,8 +144,6 @@ def _recorded(
         a = to_array(a)
     to = None if stream is None else as_stream(stream)
     if dtype is not None and a._n.dtype is not dtype:
-        from rocmend.mlx import ops
-
         a = ops.astype(a, dtype, stream=stream)
     if axis is None:
         a, axis = reshaped(a, (prod(a._n.shape),), to), 0
@@ -250,8 +249,6 @@ def diff(a: array, /, n: int = 1, axis: int = -1, *, stream: Any = None) -> arra
         ValueError: ``n`` is negative.
         IndexError: there is no such axis.
     """
-    from rocmend.mlx import ops
-
     a = to_array(a)
     if n < 0:
         raise ValueError(f"[diff] Order `n` must be non-negative, got {n}.")

@@ -13,6 +13,7 @@ from rocmend.mlx.ops.shape_axes import moveaxis
 from rocmend.mlx.ops.shape_broadcast import broadcast
 from rocmend.mlx.ops.slices import batched
 from rocmend.mlx.primitive import Primitive
+from rocmend.mlx.registry import ops, register
 
 if TYPE_CHECKING:
     import torch
@@ -168,6 +169,7 @@ def _scatter(node: Node, x: torch.Tensor, updates: torch.Tensor, *indices: torch
 SCATTER = Primitive("Scatter", _scatter)
 
 
+@register
 def scattered(x: array, indices: list[array], updates: array, axis: int, mode: str, stream: Any = None) -> array:
     """Record a write at places along consecutive axes from ``axis`` on; ``updates`` have the shape of ``gathered``."""
     node = x._n
@@ -184,15 +186,11 @@ def scattered(x: array, indices: list[array], updates: array, axis: int, mode: s
 
 def _share(cotangent: array, output: array, part: array) -> array:
     """Return the cotangent where ``part`` is what stayed."""
-    from rocmend.mlx import ops
-
     return ops.multiply(cotangent, ops.astype(ops.equal(part, output), cotangent._n.dtype))  # type: ignore[no-any-return]
 
 
 @SCATTER.rule("vjp")
 def _vjp(node: Any, primals: Any, output: Any, cotangent: Any) -> Any:
-    from rocmend.mlx import ops
-
     x, updates, *indices = primals
     axis, mode, _ = node.attrs
     none = [None] * len(indices)
@@ -216,8 +214,6 @@ def _vjp(node: Any, primals: Any, output: Any, cotangent: Any) -> Any:
 
 @SCATTER.rule("jvp")
 def _jvp(node: Any, primals: Any, tangents: Any, output: Any) -> Any:
-    from rocmend.mlx import ops
-
     x, updates, *indices = primals
     axis, mode, _ = node.attrs
     dx, du = [ops.zeros_like(p) if t is None else t for p, t in zip((x, updates), tangents[:2], strict=True)]
@@ -264,6 +260,7 @@ def _put_along(node: Node, x: torch.Tensor, indices: torch.Tensor, values: torch
 PUT_ALONG = Primitive("PutAlongAxis", _put_along)
 
 
+@register
 def put_along(x: array, indices: array, values: array, axis: int, mode: str, stream: Any = None) -> array:
     """Record a write of single elements along a valid axis; ``indices`` and ``values`` have one shape."""
     node = x._n
@@ -280,8 +277,6 @@ def put_along(x: array, indices: array, values: array, axis: int, mode: str, str
 
 @PUT_ALONG.rule("vjp")
 def _put_vjp(node: Any, primals: Any, output: Any, cotangent: Any) -> Any:
-    from rocmend.mlx import ops
-
     _, indices, values = primals
     axis, mode, _ = node.attrs
     to_values = taken_along(cotangent, indices, axis)
@@ -293,8 +288,6 @@ def _put_vjp(node: Any, primals: Any, output: Any, cotangent: Any) -> Any:
 
 @PUT_ALONG.rule("jvp")
 def _put_jvp(node: Any, primals: Any, tangents: Any, output: Any) -> Any:
-    from rocmend.mlx import ops
-
     x, indices, values = primals
     dx, dv = [ops.zeros_like(p) if t is None else t for p, t in ((x, tangents[0]), (values, tangents[2]))]
     axis, mode, _ = node.attrs
@@ -325,8 +318,6 @@ def put_along_axis(a: array, /, indices: array, values: array, axis: int | None 
         ValueError: shapes that do not fit.
         IndexError: there is no such axis.
     """
-    from rocmend.mlx import ops
-
     a, indices, values = to_array(a), to_array(indices), to_array(values)
     stream = None if stream is None else as_stream(stream)
     shape = a._n.shape

@@ -14,6 +14,7 @@ from rocmend.mlx.ops.shape import reshaped
 from rocmend.mlx.ops.slices import cut
 from rocmend.mlx.ops.sorting import ordered
 from rocmend.mlx.primitive import Primitive
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     import torch
@@ -75,8 +76,6 @@ SEARCHSORTED = Primitive(
 
 @SEARCHSORTED.rule("jvp")
 def _jvp(node: Any, primals: Any, tangents: Any, output: Any) -> Any:
-    from rocmend.mlx import ops
-
     return ops.zeros_like(output)
 
 
@@ -104,8 +103,6 @@ def searchsorted(sorted_sequence: array, values: array, /, side: str = "left", *
     Raises:
         ValueError: another side, or a sequence with other than one axis.
     """
-    from rocmend.mlx import ops
-
     row, values = to_array(sorted_sequence), to_array(values)
     if side not in ("left", "right"):
         raise ValueError(f"[searchsorted] Invalid side '{side}'. Expected 'left' or 'right'.")
@@ -119,8 +116,6 @@ def searchsorted(sorted_sequence: array, values: array, /, side: str = "left", *
 
 def _scatter(size: int, start: int, dtype: Dtype, places: array, values: array, mode: str, to: Any) -> array:
     """Return a row of ``size`` times ``start`` with values joined at places; those outside of it are left out."""
-    from rocmend.mlx import ops
-
     return scattered(ops.full((size,), start, dtype, stream=to), [places], values, 0, mode, to)
 
 
@@ -154,8 +149,6 @@ def unique(
     Raises:
         ValueError: a negative size, or no elements and nothing to fill the result with.
     """
-    from rocmend.mlx import ops
-
     a = to_array(a)
     shape = a._n.shape
     dtype = a._n.dtype

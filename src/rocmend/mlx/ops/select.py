@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from rocmend.mlx import ops
 from rocmend.mlx.arguments import as_stream, to_array
 from rocmend.mlx.array import array, record, wrap
+from rocmend.mlx.conversion import cast_node
 from rocmend.mlx.dtypes import bfloat16, bool_, float16, float32
-from rocmend.mlx.ops.conversion import cast_node
 from rocmend.mlx.ops.elementwise import broadcasted, meet, operands, simple, unbroadcast
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,6 +10,7 @@ from rocmend.mlx.arguments import AxisError, as_stream, shape_text, to_array
 from rocmend.mlx.array import array, record, wrap
 from rocmend.mlx.node import current
 from rocmend.mlx.primitive import Primitive
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,8 +53,6 @@ def _vmap(node: Any, arrays: Any, axes: Any) -> Any:
 def _fronted(x: array, axis: int) -> array:
     if not axis:
         return x
-    from rocmend.mlx import ops
-
     return ops.moveaxis(x, axis, 0)  # type: ignore[no-any-return]
 
 

@@ -12,6 +12,7 @@ from rocmend.mlx.node import current
 from rocmend.mlx.ops.shape import LARGEST_SIZE, reshaped, too_large
 from rocmend.mlx.ops.shape_axes import moveaxis
 from rocmend.mlx.primitive import Primitive
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,8 +63,6 @@ def _like_vjp(node: Any, primals: Any, output: Any, cotangent: Any) -> Any:
 @BROADCAST_LIKE.rule("jvp")
 def _like_jvp(node: Any, primals: Any, tangents: Any, output: Any) -> Any:
     if tangents[0] is None:
-        from rocmend.mlx import ops
-
         return ops.zeros_like(output)
     return broadcast_like(tangents[0], primals[1])
 
@@ -84,8 +83,6 @@ def unbroadcast(x: array, shape: tuple[int, ...]) -> array:
     skip = len(wide) - len(shape)
     axes = (*range(skip), *[i + skip for i, size in enumerate(shape) if size == 1 and wide[i + skip] != 1])
     if axes:
-        from rocmend.mlx import ops
-
         x = ops.sum(x, axes)
     return reshaped(x, shape)
 

@@ -8,6 +8,7 @@ from rocmend.mlx.array import array, record, wrap
 from rocmend.mlx.ops.shape_axes import moveaxis
 from rocmend.mlx.ops.shape_broadcast import broadcast
 from rocmend.mlx.primitive import Primitive
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     import torch
@@ -72,8 +73,6 @@ def _bounds(node: Any, strides: Ints) -> tuple[Ints, Ints]:
 
 @SLICE.rule("vjp")
 def _vjp(node: Any, primals: Any, output: Any, cotangent: Any) -> Any:
-    from rocmend.mlx import ops
-
     zeros = ops.zeros(primals[0]._n.shape, cotangent._n.dtype)
     return (updated(zeros, cotangent, *_bounds(node, node.attrs), node.attrs),)
 
@@ -113,8 +112,6 @@ def updated(x: array, update: array, starts: Ints, stops: Ints, strides: Ints, s
 
 @SLICE_UPDATE.rule("vjp")
 def _update_vjp(node: Any, primals: Any, output: Any, cotangent: Any) -> Any:
-    from rocmend.mlx import ops
-
     strides = node.attrs[0]
     starts, stops = _bounds(node, strides)
     nothing = broadcast(ops.zeros((), cotangent._n.dtype), primals[1]._n.shape)
@@ -123,8 +120,6 @@ def _update_vjp(node: Any, primals: Any, output: Any, cotangent: Any) -> Any:
 
 @SLICE_UPDATE.rule("jvp")
 def _update_jvp(node: Any, primals: Any, tangents: Any, output: Any) -> Any:
-    from rocmend.mlx import ops
-
     x, update = [ops.zeros_like(p) if t is None else t for p, t in zip(primals, tangents, strict=True)]
     strides = node.attrs[0]
     return updated(x, update, *_bounds(node, strides), strides)

@@ -11,6 +11,7 @@ from rocmend.mlx.ops.shape_axes import moveaxis
 from rocmend.mlx.ops.shape_broadcast import broadcast
 from rocmend.mlx.ops.slices import batched
 from rocmend.mlx.primitive import Primitive
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,8 +92,6 @@ def _written(x: array, update: array, starts: array, axes: tuple[int, ...], stre
 
 @DYNAMIC_SLICE.rule("vjp")
 def _slice_vjp(node: Any, primals: Any, output: Any, cotangent: Any) -> Any:
-    from rocmend.mlx import ops
-
     x, starts = primals
     zeros = ops.zeros(x._n.shape, cotangent._n.dtype)
     return _written(zeros, cotangent, starts, node.attrs), None
@@ -100,8 +99,6 @@ def _slice_vjp(node: Any, primals: Any, output: Any, cotangent: Any) -> Any:
 
 @DYNAMIC_SLICE.rule("jvp")
 def _slice_jvp(node: Any, primals: Any, tangents: Any, output: Any) -> Any:
-    from rocmend.mlx import ops
-
     if tangents[0] is None:
         return ops.zeros_like(output)
     return _read(tangents[0], primals[1], node.attrs, node.shape)
@@ -109,8 +106,6 @@ def _slice_jvp(node: Any, primals: Any, tangents: Any, output: Any) -> Any:
 
 @DYNAMIC_SLICE.rule("vmap")
 def _slice_vmap(node: Any, arrays: Any, axes: Any) -> Any:
-    from rocmend.mlx import ops
-
     (x, starts), (x_axis, start_axis) = arrays, axes
     if start_axis is None:
         x = moveaxis(x, x_axis, 0)
@@ -124,8 +119,6 @@ def _slice_vmap(node: Any, arrays: Any, axes: Any) -> Any:
 
 def _along(node: Any, x: array, starts: array, number: int, axis: int) -> array:
     """Return the places that each item of a batch reads along an axis."""
-    from rocmend.mlx import ops
-
     shape = x._n.shape
     size = node.shape[axis]
     start = ops.astype(starts[:, number], ops.int32)
@@ -141,8 +134,6 @@ def _front(x: array, sizes: tuple[int, ...]) -> array:
 
 @DYNAMIC_SLICE_UPDATE.rule("vjp")
 def _update_vjp(node: Any, primals: Any, output: Any, cotangent: Any) -> Any:
-    from rocmend.mlx import ops
-
     _, update, starts = primals
     nothing = broadcast(ops.zeros((), cotangent._n.dtype), update._n.shape)
     return (
@@ -154,8 +145,6 @@ def _update_vjp(node: Any, primals: Any, output: Any, cotangent: Any) -> Any:
 
 @DYNAMIC_SLICE_UPDATE.rule("jvp")
 def _update_jvp(node: Any, primals: Any, tangents: Any, output: Any) -> Any:
-    from rocmend.mlx import ops
-
     x, update, starts = primals
     dx, du = [ops.zeros_like(p) if t is None else t for p, t in ((x, tangents[0]), (update, tangents[1]))]
     return _written(dx, du, starts, node.attrs)
@@ -163,8 +152,6 @@ def _update_jvp(node: Any, primals: Any, tangents: Any, output: Any) -> Any:
 
 @DYNAMIC_SLICE_UPDATE.rule("vmap")
 def _update_vmap(node: Any, arrays: Any, axes: Any) -> Any:
-    from rocmend.mlx import ops
-
     (x, update, starts), (x_axis, update_axis, start_axis) = arrays, axes
     if start_axis is None:
         x, update = batched((x, update), (x_axis, update_axis))
@@ -250,8 +237,6 @@ def slice_update(a: array, update: array, start_indices: array, axes: Sequence[i
         ValueError: sizes, starts or axes that do not fit.
         IndexError: there is no such axis.
     """
-    from rocmend.mlx import ops
-
     a, update, starts = to_array(a), to_array(update), to_array(start_indices)
     shape = a._n.shape
     starts, found = _checked("slice_update", a, starts, axes)

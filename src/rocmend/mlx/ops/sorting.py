@@ -15,6 +15,7 @@ from rocmend.mlx.ops.shape import out_of_bounds, reshaped
 from rocmend.mlx.ops.shape_axes import moveaxis
 from rocmend.mlx.ops.slices import cut
 from rocmend.mlx.primitive import Primitive
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     import torch
@@ -89,15 +90,11 @@ def _in_order(x: array, values: array, axis: int) -> array:
 
 def _order(x: array, axis: int | None) -> array:
     """Return where the elements go, through which no derivative goes."""
-    from rocmend.mlx import ops
-
     return ops.stop_gradient(argsort(x, axis))  # type: ignore[no-any-return]
 
 
 @SORT.rule("vjp")
 def _sort_vjp(node: Any, primals: Any, output: Any, cotangent: Any) -> Any:
-    from rocmend.mlx import ops
-
     (x,) = primals
     axis = node.attrs[0]
     zeros = ops.zeros(node.shape, cotangent._n.dtype)
@@ -114,8 +111,6 @@ def _no_vjp(node: Any, primals: Any, output: Any, cotangent: Any) -> Any:
 
 
 def _no_jvp(node: Any, primals: Any, tangents: Any, output: Any) -> Any:
-    from rocmend.mlx import ops
-
     return ops.zeros_like(output)
 
 
@@ -230,8 +225,6 @@ def _largest(x: array, node: Any) -> array:
 
 @TOPK.rule("vjp")
 def _topk_vjp(node: Any, primals: Any, output: Any, cotangent: Any) -> Any:
-    from rocmend.mlx import ops
-
     (x,) = primals
     zeros = ops.zeros(x._n.shape, cotangent._n.dtype)
     return (put_along(zeros, _largest(x, node), cotangent, node.attrs[0], "add"),)

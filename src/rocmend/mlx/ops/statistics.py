@@ -14,6 +14,7 @@ from rocmend.mlx.ops.shape import reshaped
 from rocmend.mlx.ops.shape_axes import permuted
 from rocmend.mlx.ops.slices import cut
 from rocmend.mlx.primitive import Primitive
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     import torch
@@ -25,8 +26,6 @@ __all__ = ["logsumexp", "median", "std", "var"]
 
 def _floating(a: Any, stream: Any) -> array:
     """Return an array of an inexact type: float32 for integers."""
-    from rocmend.mlx import ops
-
     a = to_array(a)
     return a if a._n.dtype.is_inexact else ops.astype(a, dtypes.float32, stream=stream)  # type: ignore[no-any-return]
 
@@ -48,8 +47,6 @@ def var(a: array, /, axis: Axis = None, keepdims: bool = False, ddof: int = 0, *
         IndexError: there is no such axis.
         ValueError: an axis is named twice.
     """
-    from rocmend.mlx import ops
-
     a = _floating(a, stream)
     dtype = a._n.dtype
     axes, _ = plan(a._n.shape, axis, keepdims)
@@ -70,8 +67,6 @@ def var(a: array, /, axis: Axis = None, keepdims: bool = False, ddof: int = 0, *
 
 def std(a: array, /, axis: Axis = None, keepdims: bool = False, ddof: int = 0, *, stream: Any = None) -> array:
     """Return the standard deviation over axes, the square root of ``var``; arguments as there."""
-    from rocmend.mlx import ops
-
     return ops.sqrt(var(a, axis, keepdims, ddof, stream=stream), stream=stream)  # type: ignore[no-any-return]
 
 
@@ -91,8 +86,6 @@ def median(a: array, /, axis: Axis = None, keepdims: bool = False, *, stream: An
         IndexError: there is no such axis.
         ValueError: an axis is named twice, or has no elements.
     """
-    from rocmend.mlx import ops
-
     a = _floating(a, stream)
     old = a._n.shape
     axes, shape = plan(old, axis, keepdims)
@@ -137,8 +130,6 @@ LOGSUMEXP = Primitive("LogSumExp", _logsumexp, vmap=_batched)
 
 def _weights(node: Any, x: array, output: array) -> array:
     """Return the derivatives of the elements: the softmax, as the output has been rounded to its type already."""
-    from rocmend.mlx import ops
-
     if not node.dtype.is_complex:
         return ops.softmax(x, node.attrs[0], precise=True)  # type: ignore[no-any-return]
     return ops.exp(ops.subtract(x, reshaped(output, restored(x._n.shape, node.attrs[0]))))  # type: ignore[no-any-return]
@@ -146,8 +137,6 @@ def _weights(node: Any, x: array, output: array) -> array:
 
 @LOGSUMEXP.rule("vjp")
 def _vjp(node: Any, primals: Any, output: Any, cotangent: Any) -> Any:
-    from rocmend.mlx import ops
-
     (x,) = primals
     wide = reshaped(cotangent, restored(x._n.shape, node.attrs[0]))
     weights = _weights(node, x, output)
@@ -156,8 +145,6 @@ def _vjp(node: Any, primals: Any, output: Any, cotangent: Any) -> Any:
 
 @LOGSUMEXP.rule("jvp")
 def _jvp(node: Any, primals: Any, tangents: Any, output: Any) -> Any:
-    from rocmend.mlx import ops
-
     return sum(ops.multiply(tangents[0], _weights(node, primals[0], output)), node.attrs[0], node.attrs[1])
 
 

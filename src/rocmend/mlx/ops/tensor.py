@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from rocmend.mlx import dtypes, ops
+from rocmend.mlx import dtypes
 from rocmend.mlx.arguments import AxisError, as_stream, shape_text, to_array
 from rocmend.mlx.array import array, record
 from rocmend.mlx.construct import checked
 from rocmend.mlx.ops.products import matmul
 from rocmend.mlx.primitive import Primitive
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     from rocmend.mlx.node import Node

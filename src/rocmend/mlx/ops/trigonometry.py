@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from rocmend.mlx import ops
 from rocmend.mlx.arguments import pair, to_array
 from rocmend.mlx.dtypes import float32
 from rocmend.mlx.ops.elementwise import derived, derived_pair, float_binary, float_unary, primitive, simple
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     from collections.abc import Callable

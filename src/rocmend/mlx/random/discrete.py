@@ -6,12 +6,13 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from rocmend.mlx import dtypes, ops
+from rocmend.mlx import dtypes
 from rocmend.mlx.arguments import AxisError, broadcast_shapes, shape_text, to_array
 from rocmend.mlx.array import array
 from rocmend.mlx.construct import constant
 from rocmend.mlx.random.continuous import gumbel, uniform
 from rocmend.mlx.random.keys import bits, shape_of
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     from rocmend.mlx.dtypes import Dtype

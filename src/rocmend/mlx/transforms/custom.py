@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from rocmend.mlx import ops
 from rocmend.mlx.array import array, record_many, wrap
+from rocmend.mlx.registry import ops
 from rocmend.mlx.transforms import tree
 from rocmend.mlx.transforms.derivatives import jvp_call, vjp_call
 from rocmend.mlx.transforms.graph import CUSTOM, tracing

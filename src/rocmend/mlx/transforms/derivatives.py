@@ -6,12 +6,13 @@ import functools
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from rocmend.mlx import ops
 from rocmend.mlx.arguments import shape_text
 from rocmend.mlx.array import array
+from rocmend.mlx.primitive import STOP_GRADIENT
+from rocmend.mlx.registry import ops
 from rocmend.mlx.transforms import tree
 from rocmend.mlx.transforms.forward import push
-from rocmend.mlx.transforms.graph import STOP_GRADIENT, primal, tracing
+from rocmend.mlx.transforms.graph import primal, tracing
 from rocmend.mlx.transforms.reverse import pull
 
 if TYPE_CHECKING:

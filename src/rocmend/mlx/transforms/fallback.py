@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rocmend.mlx import ops
 from rocmend.mlx.array import array, record, record_many
 from rocmend.mlx.node import Node
 from rocmend.mlx.primitive import Primitive
+from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from rocmend.mlx.device import Stream
 
-__all__ = ["VJP_OF", "jvp", "vjp", "vmap"]
+__all__ = ["VJP_OF", "vjp", "vmap"]
 
 
 class _Call:
@@ -116,32 +116,6 @@ def vjp(node: Node, cotangent: Any, depends: set[int]) -> list[array | None]:
     for place, grad in zip(wanted, grads, strict=True):
         found[place] = grad
     return found
-
-
-def jvp(node: Node, tangents: list[array | None]) -> Any:
-    """Record the tangents of a node's outputs.
-
-    A reverse derivative is linear in its cotangent: its own reverse derivative is the forward one.
-    """
-    from rocmend.mlx.transforms.graph import primal
-    from rocmend.mlx.transforms.reverse import pull, pulled
-
-    specs = node.outputs if node.op.outputs is not None else ((node.shape, node.dtype),)  # type: ignore[union-attr]
-    real = [dtype.is_inexact for _, dtype in specs]
-    # Any value does for a cotangent: what it is multiplied with is what counts. Zeros are where rules divide by it.
-    cotangents = [
-        primal(ops.ones(shape, dtype)) if inexact else None for (shape, dtype), inexact in zip(specs, real, strict=True)
-    ]
-    depends = {id(child) for child, tangent in zip(node.inputs, tangents, strict=True) if tangent is not None}
-    single = node.op.outputs is None  # type: ignore[union-attr]
-    if not any(real):
-        return None if single else [None] * len(specs)
-    grads = pulled(node, cotangents[0] if single else cotangents, depends)
-    pairs = [(g, t) for g, t in zip(grads, tangents, strict=False) if g is not None and t is not None]
-    there = [one for one in cotangents if one is not None]
-    found = iter(pull([g._n for g, _ in pairs], [t for _, t in pairs], [one._n for one in there]) if pairs else [])
-    parts = [None if one is None else next(found, None) for one in cotangents]
-    return parts[0] if single else parts
 
 
 def vmap(node: Node, arrays: list[Any], axes: list[Any], size: int) -> Any:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from rocmend.mlx.array import array, wrap
 from rocmend.mlx.primitive import ITEM
-from rocmend.mlx.transforms import fallback
-from rocmend.mlx.transforms.graph import CUSTOM, between, items_of, results
+from rocmend.mlx.registry import ops
+from rocmend.mlx.transforms.graph import CUSTOM, between, items_of, primal, results
+from rocmend.mlx.transforms.reverse import pull, pulled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,8 +48,31 @@ def pushed(node: Node, tangents: list[Any]) -> Any:
     if op is CUSTOM:
         return node.attrs.push(node, tangents)
     if op.jvp is None:  # type: ignore[union-attr]
-        return fallback.jvp(node, tangents)
+        return _by_pulling(node, tangents)
     primals = [
         wrap(child) if child.op is None or child.op.outputs is None else items_of(child) for child in node.inputs
     ]
     return op.jvp(node, primals, tangents, results(node))  # type: ignore[union-attr]
+
+
+def _by_pulling(node: Node, tangents: list[array | None]) -> Any:
+    """Record the tangents of a node's outputs.
+
+    A reverse derivative is linear in its cotangent: its own reverse derivative is the forward one.
+    """
+    specs = node.outputs if node.op.outputs is not None else ((node.shape, node.dtype),)  # type: ignore[union-attr]
+    real = [dtype.is_inexact for _, dtype in specs]
+    # Any value does for a cotangent: what it is multiplied with is what counts. Zeros are where rules divide by it.
+    cotangents = [
+        primal(ops.ones(shape, dtype)) if inexact else None for (shape, dtype), inexact in zip(specs, real, strict=True)
+    ]
+    depends = {id(child) for child, tangent in zip(node.inputs, tangents, strict=True) if tangent is not None}
+    single = node.op.outputs is None  # type: ignore[union-attr]
+    if not any(real):
+        return None if single else [None] * len(specs)
+    grads = pulled(node, cotangents[0] if single else cotangents, depends)
+    pairs = [(g, t) for g, t in zip(grads, tangents, strict=False) if g is not None and t is not None]
+    there = [one for one in cotangents if one is not None]
+    found = iter(pull([g._n for g, _ in pairs], [t for _, t in pairs], [one._n for one in there]) if pairs else [])
+    parts = [None if one is None else next(found, None) for one in cotangents]
+    return parts[0] if single else parts

@@ -12,20 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from rocmend.mlx.array import array, record, wrap
 from rocmend.mlx.node import Node, current
-from rocmend.mlx.ops.barrier import STOP_GRADIENT
-from rocmend.mlx.primitive import ITEM, Primitive
+from rocmend.mlx.primitive import IDENTITY, ITEM, STOP_GRADIENT, Primitive
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 __all__ = [
-    "CUSTOM", "IDENTITY", "STOP_GRADIENT", "apart", "between", "items_of", "placeholder", "primal", "results",
+    "CUSTOM", "apart", "between", "items_of", "placeholder", "primal", "results",
     "sources", "tracing",
 ]  # fmt: skip
-
-
-def _identity(node: Node, x: Any) -> Any:
-    return x
 
 
 def _same(node: Node, primals: Any, output: Any, cotangent: Any) -> Any:
@@ -41,8 +36,7 @@ def _batched(node: Node, arrays: Any, axes: Any) -> Any:
     return record(IDENTITY, (x,), x.shape, x.dtype, None, None, node.stream), axes[0]
 
 
-IDENTITY = Primitive("Identity", _identity, elementwise=True, view=True, vjp=_same, jvp=_moved)
-IDENTITY.vmap = _batched
+IDENTITY.vjp, IDENTITY.jvp, IDENTITY.vmap = _same, _moved, _batched
 
 
 def _outputs(node: Node, *tensors: Any) -> Any:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rocmend.mlx import ops
 from rocmend.mlx.array import array, wrap
 from rocmend.mlx.primitive import ITEM
+from rocmend.mlx.registry import ops
 from rocmend.mlx.transforms import fallback
 from rocmend.mlx.transforms.graph import CUSTOM, between, items_of, results
 

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from rocmend.mlx.array import record
 from rocmend.mlx.node import Node
-from rocmend.mlx.ops.barrier import STOP_GRADIENT
-from rocmend.mlx.primitive import ITEM, Primitive
-from rocmend.mlx.transforms.graph import CUSTOM, IDENTITY, sources
+from rocmend.mlx.primitive import IDENTITY, ITEM, STOP_GRADIENT, Primitive
+from rocmend.mlx.transforms.graph import CUSTOM, sources
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

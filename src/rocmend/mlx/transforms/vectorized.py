@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from rocmend.mlx import ops
 from rocmend.mlx.arguments import AxisError, shape_text
 from rocmend.mlx.array import array
+from rocmend.mlx.registry import ops
 from rocmend.mlx.transforms import tree
 from rocmend.mlx.transforms.batch import spread
 from rocmend.mlx.transforms.graph import apart, placeholder

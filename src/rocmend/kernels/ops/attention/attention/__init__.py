@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from rocmend.kernels.common.floats import bytes_of, unfit
+from rocmend.kernels.common.floats import bytes_of, rejects_dtype
 from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
 from rocmend.kernels.registry import register
 from rocmend.kernels.target import Target
@@ -98,25 +98,25 @@ def cost(problem: Problem) -> Cost:
     return Cost(2.0 * problem.batch * problem.heads * pairs(problem) * width, float(size * width * (rows + columns)))
 
 
-def _unfit_flash(problem: Problem, target: Target) -> str | None:
-    if reason := unfit(problem, target):
+def _rejects_flash(problem: Problem, target: Target) -> str | None:
+    if reason := rejects_dtype(problem, target):
         return reason
     if max(problem.dim, problem.dim_v) > 1024:
         return "the kernel takes head dimensions up to 1024"
     return None
 
 
-def _unfit_decode(problem: Problem, target: Target) -> str | None:
+def _rejects_decode(problem: Problem, target: Target) -> str | None:
     if problem.queries > FEW:
         return f"more than {FEW} queries fill a block: use the prefill kernel"
     if problem.lse or problem.grad:
         return "it does not return the log-sum-exp that gradients need"
     if 0 in problem[1:7]:
         return "nothing to compute"
-    return _unfit_flash(problem, target)
+    return _rejects_flash(problem, target)
 
 
-def _unfit_torch(problem: Problem, target: Target) -> str | None:  # noqa: PLR0911  a rule is a list of reasons
+def _rejects_torch(problem: Problem, target: Target) -> str | None:  # noqa: PLR0911  a rule is a list of reasons
     """Say why torch's own attention does not do what is asked, or has no kernel for it."""
     asked = [
         name
@@ -145,12 +145,12 @@ def _unfit_torch(problem: Problem, target: Target) -> str | None:  # noqa: PLR09
     return None
 
 
-def _unfit_torch_forward(problem: Problem, target: Target) -> str | None:
+def _rejects_torch_forward(problem: Problem, target: Target) -> str | None:
     if problem.grad:
         return "torch's backward adds with float atomics: gradients differ from run to run"
     if _ahead_of_torch(problem, target):
         return "the kernel is faster than torch's flash attention for this few queries and keys"
-    return _unfit_torch(problem, target)
+    return _rejects_torch(problem, target)
 
 
 def _ahead_of_torch(problem: Problem, target: Target) -> bool:
@@ -178,18 +178,18 @@ OP = register(
                 "decode-split",
                 "triton",
                 f"{HERE}.decode:run",
-                _unfit_decode,
+                _rejects_decode,
                 note="few queries: split over the keys, all query heads of a group in one program",
             ),
-            Implementation("torch.sdpa", "vendor", f"{HERE}.vendor:run", _unfit_torch_forward),
+            Implementation("torch.sdpa", "vendor", f"{HERE}.vendor:run", _rejects_torch_forward),
             Implementation(
-                "flash", "triton", f"{HERE}.host:run", _unfit_flash, note="one pass over the keys; deterministic"
+                "flash", "triton", f"{HERE}.host:run", _rejects_flash, note="one pass over the keys; deterministic"
             ),
             Implementation(
                 "torch.sdpa-training",
                 "vendor",
                 f"{HERE}.vendor:run",
-                _unfit_torch,
+                _rejects_torch,
                 note="torch's own gradients, which differ from run to run; used only on request",
             ),
             Implementation("torch", "reference", f"{HERE}.reference:attention"),

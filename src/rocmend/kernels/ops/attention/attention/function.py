@@ -9,10 +9,10 @@ from typing import Any
 import torch
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.choose import implementation
 from rocmend.kernels.ops.attention.attention import OP, Problem
 from rocmend.kernels.ops.attention.attention.checks import describe
 from rocmend.kernels.plan_cache import Planner, cached, cached_plan
+from rocmend.kernels.select import implementation
 
 Forward = torch.Tensor | tuple[torch.Tensor, torch.Tensor]
 

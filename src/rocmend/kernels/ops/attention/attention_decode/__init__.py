@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rocmend.kernels.common.floats import bytes_of, unfit
+from rocmend.kernels.common.floats import bytes_of, rejects_dtype
 from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
 from rocmend.kernels.registry import register
 from rocmend.kernels.target import Target
@@ -34,8 +34,8 @@ def shape_class(problem: Problem) -> str:
     return f"{'float' if problem.dtype == 'float32' else 'half'}-d{bucket}"
 
 
-def _unfit_split(problem: Problem, target: Target) -> str | None:
-    if reason := unfit(problem, target):
+def _rejects_split(problem: Problem, target: Target) -> str | None:
+    if reason := rejects_dtype(problem, target):
         return reason
     if problem.queries > MOST_QUERIES:
         return f"the kernel takes up to {MOST_QUERIES} queries, not {problem.queries}"
@@ -63,7 +63,7 @@ OP = register(
                 "split",
                 "triton",
                 f"{HERE}.host:run",
-                _unfit_split,
+                _rejects_split,
                 note="split over the cache; all query heads of a KV head read it once",
             ),
             Implementation("torch", "reference", f"{HERE}.reference:attention_decode"),

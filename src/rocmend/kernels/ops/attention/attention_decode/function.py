@@ -7,10 +7,10 @@ from collections.abc import Callable
 import torch
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.choose import implementation
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.attention.attention_decode import OP, Problem
 from rocmend.kernels.plan_cache import cached_plan, plan_of
+from rocmend.kernels.select import implementation
 
 OP_NAME = "attention_decode"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rocmend.kernels.common.floats import bytes_of, unfit
+from rocmend.kernels.common.floats import bytes_of, rejects_dtype
 from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
 from rocmend.kernels.registry import register
 
@@ -37,7 +37,7 @@ OP = register(
         reference=f"{HERE}.reference:heads_into_cache",
         problem=Problem,
         implementations=(
-            Implementation("heads", "triton", f"{HERE}.host:run", unfit, note="one program per head and token"),
+            Implementation("heads", "triton", f"{HERE}.host:run", rejects_dtype, note="one program per head and token"),
             Implementation("torch", "reference", f"{HERE}.reference:run"),
         ),
         dtypes=("float32", "float16", "bfloat16"),

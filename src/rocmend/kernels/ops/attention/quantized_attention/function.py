@@ -8,11 +8,11 @@ from typing import Any
 import torch
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.choose import implementation
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.attention.attention_decode.function import check_options
 from rocmend.kernels.ops.attention.quantized_attention import OP, Problem
 from rocmend.kernels.plan_cache import cached_plan, plan_of
+from rocmend.kernels.select import implementation
 
 OP_NAME = "quantized_attention"
 

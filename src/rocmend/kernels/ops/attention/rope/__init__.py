@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rocmend.kernels.common.floats import bytes_of, unfit
+from rocmend.kernels.common.floats import bytes_of, rejects_dtype
 from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
 from rocmend.kernels.registry import register
 
@@ -46,7 +46,7 @@ OP = register(
         reference=f"{HERE}.reference:rope",
         problem=Problem,
         implementations=(
-            Implementation("rope", "triton", f"{HERE}.host:run", unfit, note="one pass, angles computed in the kernel"),
+            Implementation("rope", "triton", f"{HERE}.host:run", rejects_dtype, note="angles computed in the kernel"),
             Implementation("torch", "reference", f"{HERE}.reference:run"),
         ),
         dtypes=("float32", "float16", "bfloat16"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rocmend.kernels.common.floats import bytes_of, unfit
+from rocmend.kernels.common.floats import bytes_of, rejects_dtype
 from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
 from rocmend.kernels.registry import register
 from rocmend.kernels.target import Target
@@ -82,7 +82,7 @@ def weight_class(problem: Problem) -> str:
     return f"{'point' if problem.taps == 1 else 'taps'}-{outputs}-by-{channels}{few}-half"
 
 
-def _vendor_unfit(problem: Problem, target: Target) -> str | None:
+def _rejects_vendor(problem: Problem, target: Target) -> str | None:
     if not problem.plain:
         return "torch has no convolution with this padding or with both stride and input dilation"
     if target.vendor == "amd" and target.generation == 10:
@@ -119,8 +119,8 @@ OP = register(
         reference=f"{HERE}.reference:conv_general",
         problem=Problem,
         implementations=(
-            Implementation("torch.nn", "vendor", f"{HERE}.vendor:run", _vendor_unfit, note="cuDNN or MIOpen"),
-            Implementation("implicit-gemm", "triton", f"{HERE}.host:run", unfit, note="needs no vendor library"),
+            Implementation("torch.nn", "vendor", f"{HERE}.vendor:run", _rejects_vendor, note="cuDNN or MIOpen"),
+            Implementation("implicit-gemm", "triton", f"{HERE}.host:run", rejects_dtype, note="no vendor library"),
             Implementation("torch", "reference", f"{HERE}.reference:run"),
         ),
         dtypes=("float32", "float16", "bfloat16"),

@@ -9,12 +9,12 @@ from typing import Any
 import torch
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.choose import implementation
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.conv.conv import OP, Problem
 from rocmend.kernels.ops.conv.conv.geometry import Geometry, geometry_of
 from rocmend.kernels.ops.conv.conv.vendor import plain_as
 from rocmend.kernels.plan_cache import cached_plan
+from rocmend.kernels.select import implementation
 
 Padding = int | tuple[int, ...] | tuple[Sequence[int], Sequence[int]]
 Options = tuple[Any, Any, Any, Any, int, bool]

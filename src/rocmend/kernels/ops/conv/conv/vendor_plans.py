@@ -13,9 +13,6 @@ from typing import Any, NamedTuple
 import torch
 
 from rocmend.kernels import allocate
-from rocmend.kernels.captured import LibraryCall
-from rocmend.kernels.ops.conv.conv import cudnn
-from rocmend.kernels.ops.conv.conv.cudnn import Convolution
 from rocmend.kernels.ops.conv.conv.geometry import Axis, Geometry
 from rocmend.kernels.ops.conv.conv.vendor import in_full_precision, plain_as, transposed
 
@@ -56,10 +53,6 @@ def plan_forward(x: torch.Tensor, weight: torch.Tensor, geometry: Geometry) -> C
     seen, seen_weight = _first(x, kept), _first(weight, kept, swapped=spread)
     out_shape = (geometry.batch, *[axis.out for axis in geometry.axes[5 - x.dim() :]], geometry.c_out)
     back = _Back(out_shape, kept)
-    asked = _spread_of(x, weight, axes, geometry) if spread else cudnn.convolution("forward", x, weight, axes, geometry)
-    captured = _forward_step(cudnn.library_convolution(asked), x, out_shape, spread=spread)
-    if captured is not None:
-        return captured
 
     @_precise(x.dtype)
     def call(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
@@ -69,44 +62,7 @@ def plan_forward(x: torch.Tensor, weight: torch.Tensor, geometry: Geometry) -> C
         )  # fmt: skip
         return back(out)
 
-    first = x.as_strided(*seen), weight.as_strided(*seen_weight)
-    cudnn.gives(asked, *first, options, groups, transposed=spread)
-    if spread:
-        spreads = cudnn.transposed(*first, *options, groups)
-        return call if spreads is None else _by_cudnn(spreads, seen, seen_weight, back.last, call)
-    ahead = cudnn.forward(*first, *options, groups)
-    if ahead is None:
-        return call
-    output, seen_output = allocate.Output(out_shape, x.dtype, x.device), back.first
-
-    def directly(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
-        out = output()
-        if ahead(x.as_strided(*seen), weight.as_strided(*seen_weight), out.as_strided(*seen_output)):
-            return out if bias is None else out.add_(bias)
-        return call(x, weight, bias)
-
-    return directly
-
-
-def _by_cudnn(run: cudnn.Transposed, seen: View, seen_weight: View, last: View, otherwise: Call) -> Call:
-    """Return a function that calls cuDNN for a transposed convolution of ``(x, weight)``, and perhaps a bias.
-
-    Args:
-        run: That calls it with channels first.
-        seen: x so.
-        seen_weight: The weight so.
-        last: The output with channels last.
-        otherwise: Computes where cuDNN does not.
-    """
-
-    def directly(x: torch.Tensor, weight: torch.Tensor, *bias: torch.Tensor | None) -> torch.Tensor:
-        out = run(x.as_strided(*seen), weight.as_strided(*seen_weight))
-        if out is None:
-            return otherwise(x, weight, *bias)
-        found = out.as_strided(*last)
-        return found.add_(bias[0]) if bias and bias[0] is not None else found
-
-    return directly
+    return call
 
 
 def plan_input_gradient(gradient: torch.Tensor, weight: torch.Tensor, geometry: Geometry) -> Call | None:
@@ -129,16 +85,6 @@ def plan_input_gradient(gradient: torch.Tensor, weight: torch.Tensor, geometry: 
     ]
     shape = (geometry.batch, *[axis.size for axis in geometry.axes[5 - gradient.dim() :]], geometry.c_in)
     back = _Back(shape, kept)
-    asked = cudnn.convolution("input", gradient, weight, axes, geometry)
-    step, output = cudnn.library_convolution(asked), allocate.Output(shape, gradient.dtype, gradient.device)
-    if step is not None:
-
-        def captured(gradient: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-            out = output()
-            step.record(out, weight, gradient)
-            return out
-
-        return captured
 
     @_precise(gradient.dtype)
     def call(gradient: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
@@ -148,10 +94,7 @@ def plan_input_gradient(gradient: torch.Tensor, weight: torch.Tensor, geometry: 
         )  # fmt: skip
         return back(out)
 
-    first = gradient.as_strided(*seen), weight.as_strided(*seen_weight)
-    cudnn.gives(asked, *first, options._replace(extra=extra), groups, transposed=True)
-    spreads = cudnn.transposed(*first, *options._replace(extra=extra), groups)
-    return call if spreads is None else _by_cudnn(spreads, seen, seen_weight, back.last, call)
+    return call
 
 
 def plan_weight_gradient(x: torch.Tensor, gradient: torch.Tensor, geometry: Geometry) -> Call | None:
@@ -169,16 +112,6 @@ def plan_weight_gradient(x: torch.Tensor, gradient: torch.Tensor, geometry: Geom
     seen, seen_gradient = _first(x, kept), _first(gradient, kept)
     shape = (geometry.c_out, *[axis.taps for axis in geometry.axes[5 - x.dim() :]], geometry.c_in // groups)
     back = _Back(shape, kept)
-    asked = cudnn.convolution("weight", x, gradient, axes, geometry)
-    step, output = cudnn.library_convolution(asked), allocate.Output(shape, x.dtype, x.device)
-    if step is not None:
-
-        def captured(x: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
-            out = output()
-            step.record(x, out, gradient)
-            return out
-
-        return captured
     # Torch wants a weight for its shape and strides, and does not read it: any memory will do.
     like, seen_like = allocate.Output(back.first.shape, x.dtype, x.device, back.first.strides), back.first
     enough = x.is_contiguous() and math.prod(shape) <= x.numel()
@@ -195,51 +128,7 @@ def plan_weight_gradient(x: torch.Tensor, gradient: torch.Tensor, geometry: Geom
         )  # fmt: skip
         return back(found[1])
 
-    if x.is_cuda:
-        cudnn.gives(asked, x.as_strided(*seen), x.as_strided(*seen_like) if enough else like(), options, groups)
     return call
-
-
-def _spread_of(x: torch.Tensor, weight: torch.Tensor, axes: Sequence[Axis], geometry: Geometry) -> Convolution | None:
-    """Return a transposed convolution as cuDNN's: the gradient, with respect to its input, of one from output to x."""
-    turned = []
-    for axis in axes:
-        padding, _ = transposed(axis.size, axis.out, axis.taps, axis.padding, axis.dilation, axis.input_dilation)
-        turned.append(Axis(axis.out, axis.size, axis.taps, axis.input_dilation, padding, axis.dilation, 1))
-    back = Geometry(geometry.batch, geometry.c_out, geometry.c_in, 1, geometry.axes, flip=False)
-    return cudnn.convolution("input", x, weight, turned, back)
-
-
-def _forward_step(step: LibraryCall | None, x: torch.Tensor, shape: tuple[int, ...], *, spread: bool) -> Call | None:
-    """Return the function of a captured call of ``(x, weight, bias)``; None if torch computes.
-
-    Args:
-        step: The convolution, or None.
-        x: As in ``plan_forward``.
-        shape: Of the output, channels last.
-        spread: The convolution is transposed.
-    """
-    if step is None:
-        return None
-    from rocmend.kernels.ops.conv.conv.host import WIDE_ELEMENTS, parts_plan
-    from rocmend.kernels.ops.memory.copy.host import run as copy
-
-    output = allocate.Output(shape, x.dtype, x.device)
-    biased = parts_plan(1, shape, x.device, biased=True) if math.prod(shape) < WIDE_ELEMENTS else None
-
-    def captured(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
-        out = output()
-        if spread:  # cuDNN wants the output's channels side by side
-            step.record(out, copy(weight.transpose(0, -1), weight.dtype), x)
-        else:
-            step.record(x, weight, out)
-        if bias is not None:
-            if biased is None or not bias.is_contiguous():
-                return out.add_(bias)  # which leaves the call uncaptured
-            biased((out, bias, out))
-        return out
-
-    return captured
 
 
 class _Back:

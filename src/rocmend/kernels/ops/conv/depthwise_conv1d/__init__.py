@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rocmend.kernels.common.floats import bytes_of, unfit
+from rocmend.kernels.common.floats import bytes_of, rejects_dtype
 from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
 from rocmend.kernels.registry import register
 
@@ -43,7 +43,7 @@ OP = register(
         problem=Problem,
         implementations=(
             Implementation(
-                "tile", "triton", f"{HERE}.host:run", unfit, note="state, bias and activation in one launch"
+                "tile", "triton", f"{HERE}.host:run", rejects_dtype, note="state, bias and activation in one launch"
             ),
             Implementation("torch", "reference", f"{HERE}.reference:depthwise_conv1d"),
         ),

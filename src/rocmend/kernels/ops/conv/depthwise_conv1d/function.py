@@ -7,10 +7,10 @@ from typing import Any
 import torch
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.choose import implementation
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.conv.depthwise_conv1d import BACKWARD, MOST_TAPS, OP, Problem
 from rocmend.kernels.plan_cache import cached
+from rocmend.kernels.select import implementation
 
 OP_NAME = "depthwise_conv1d"
 

@@ -22,7 +22,7 @@ class Problem(NamedTuple):
     elements: int
 
 
-def _unfit(problem: Problem, _target: Target) -> str | None:
+def _rejects(problem: Problem, _target: Target) -> str | None:
     return None if problem.dtype in BYTES else f"the kernel returns {', '.join(BYTES)}, not {problem.dtype}"
 
 
@@ -46,7 +46,7 @@ OP = register(
         reference=f"{HERE}.reference:dequantize",
         problem=Problem,
         implementations=(
-            Implementation("chunks", "triton", f"{HERE}.host:run", _unfit, note="bitwise equal to the reference"),
+            Implementation("chunks", "triton", f"{HERE}.host:run", _rejects, note="bitwise equal to the reference"),
             Implementation("torch", "reference", f"{HERE}.reference:run"),
         ),
         dtypes=("float32", "float16", "bfloat16"),

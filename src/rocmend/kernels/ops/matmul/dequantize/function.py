@@ -5,12 +5,12 @@ from __future__ import annotations
 import torch
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.choose import implementation
 from rocmend.kernels.common.checks import check_quantized
 from rocmend.kernels.common.formats import as_int32, format_of
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.matmul.dequantize import OP, Problem
 from rocmend.kernels.plan_cache import cached
+from rocmend.kernels.select import implementation
 
 
 def dequantize(

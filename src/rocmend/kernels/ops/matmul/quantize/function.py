@@ -5,11 +5,11 @@ from __future__ import annotations
 import torch
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.choose import implementation
 from rocmend.kernels.common.formats import Format, format_of
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.matmul.quantize import OP, Problem
 from rocmend.kernels.plan_cache import cached
+from rocmend.kernels.select import implementation
 
 Quantized = tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]
 

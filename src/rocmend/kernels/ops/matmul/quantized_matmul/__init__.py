@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from rocmend.kernels import backends
-from rocmend.kernels.common.floats import BYTES, bytes_of, unfit
+from rocmend.kernels.common.floats import BYTES, bytes_of, rejects_dtype
 from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
 from rocmend.kernels.registry import register
 from rocmend.kernels.target import Target
@@ -84,7 +84,7 @@ SLOW_CROSSOVER = 33
 """The same where tiles gather or convert code by code: there 32 rows of 3 bits take 200 µs in tiles, of mxfp4 95."""
 
 
-def _unfit_vendor(problem: Problem, target: Target) -> str | None:
+def _rejects_vendor(problem: Problem, target: Target) -> str | None:
     if problem.dtype not in BYTES:
         return f"it takes {', '.join(BYTES)}, not {problem.dtype}"
     if target.vendor == "cpu":
@@ -119,10 +119,10 @@ OP = register(
                 "dequantize+matmul",
                 "vendor",
                 f"{HERE}.dequantized:run",
-                _unfit_vendor,
+                _rejects_vendor,
                 note="with many rows the vendor's faster matrix product outweighs the cost of dequantizing the weights",
             ),
-            Implementation("fused", "triton", f"{HERE}.host:run", unfit),
+            Implementation("fused", "triton", f"{HERE}.host:run", rejects_dtype),
             Implementation("torch", "reference", f"{HERE}.host:run_reference"),
         ),
         dtypes=("float32", "float16", "bfloat16"),

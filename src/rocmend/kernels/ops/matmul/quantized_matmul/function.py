@@ -7,11 +7,11 @@ from collections.abc import Callable
 import torch
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.choose import implementation
 from rocmend.kernels.common.formats import Format, as_int32, format_of
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.matmul.quantized_matmul import OP, Problem
 from rocmend.kernels.plan_cache import cached_plan, plan_of
+from rocmend.kernels.select import implementation
 
 NAME = "quantized_matmul"
 

@@ -33,19 +33,19 @@ class Problem(NamedTuple):
     added: bool = False
 
 
-def _unfit_gemv(problem: Problem, target: Target) -> str | None:
+def _rejects_gemv(problem: Problem, target: Target) -> str | None:
     from rocmend.kernels.ops.matmul.quantized_matmul import gemv
 
     if not 2 - problem.normed <= problem.products <= gemv.MOST:
         return f"a launch takes {'1 to' if problem.normed else '2 or'} 3 products, not {problem.products}"
     if not gemv.suits(problem.mode, problem.bits, problem.rows, problem.depth):
         return "it takes one row of x and affine codes of 2, 4 or 8 bits"
-    if target.vendor != "cpu" and _unfit(problem._replace(normed=False, products=2), target) is None:
+    if target.vendor != "cpu" and _rejects(problem._replace(normed=False, products=2), target) is None:
         return "matrix instructions are faster on this target"
     return None
 
 
-def _unfit(problem: Problem, target: Target) -> str | None:
+def _rejects(problem: Problem, target: Target) -> str | None:
     if problem.dtype not in {"float16", "bfloat16"}:
         return f"the matrix unit takes float16 and bfloat16, not {problem.dtype}"
     if problem.normed:
@@ -91,8 +91,8 @@ OP = register(
         reference=f"{HERE}.reference:quantized_matmul_many",
         problem=Problem,
         implementations=(
-            Implementation("gemv", "triton", f"{HERE}.host:run_gemv", _unfit_gemv, note="one row of x, on any GPU"),
-            Implementation("lanes", "triton", f"{HERE}.host:run", _unfit, note="up to 8 rows of x"),
+            Implementation("gemv", "triton", f"{HERE}.host:run_gemv", _rejects_gemv, note="one row of x, on any GPU"),
+            Implementation("lanes", "triton", f"{HERE}.host:run", _rejects, note="up to 8 rows of x"),
             Implementation("apart", "triton", f"{HERE}.host:run_apart", note="one after another"),
         ),
         dtypes=("float32", "float16", "bfloat16"),

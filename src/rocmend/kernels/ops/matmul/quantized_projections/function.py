@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import torch
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.choose import implementation
 from rocmend.kernels.common.floats import BYTES
 from rocmend.kernels.common.formats import Format, as_int32, format_of
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.matmul.quantized_projections import OP, Problem
 from rocmend.kernels.plan_cache import cached_plan, plan_of
+from rocmend.kernels.select import implementation
 
 Weights = tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]
 

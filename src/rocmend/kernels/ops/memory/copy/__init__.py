@@ -25,7 +25,7 @@ class Problem(NamedTuple):
     contiguous: bool
 
 
-def _unfit_torch(problem: Problem, _target: Target) -> str | None:
+def _rejects_torch(problem: Problem, _target: Target) -> str | None:
     if problem.contiguous:
         return None
     return "torch copies transposed axes at 15 to 62 % of an H200's bandwidth, the kernels at 94 % or more"
@@ -39,7 +39,7 @@ OP = register(
         reference=f"{HERE}.reference:copy",
         problem=Problem,
         implementations=(
-            Implementation("torch.copy_", "vendor", f"{HERE}.reference:run", _unfit_torch),
+            Implementation("torch.copy_", "vendor", f"{HERE}.reference:run", _rejects_torch),
             Implementation("lines", "triton", f"{HERE}.host:run"),
             Implementation("torch", "reference", f"{HERE}.reference:run"),
         ),

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import torch
+from torch import Tensor
 
 from rocmend.kernels.dtypes import BY_NAME
 from rocmend.kernels.ops.memory.copy import BYTES
 from rocmend.kernels.ops.rowwise.sort.cases import elements
 from rocmend.kernels.suite import Call, Case, Maker, Size
 
-View = Callable[[torch.Tensor], torch.Tensor]
+View = Callable[[Tensor], Tensor]
 NUMBERS = tuple(name for name in BYTES if name not in ("complex64", "float8_e4m3fn", "float8_e5m2"))
 VIEWS: dict[str, tuple[tuple[int, ...], View]] = {
     "scalar": ((), lambda x: x),

@@ -6,16 +6,17 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.choose import implementation
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.op import resolve
 from rocmend.kernels.ops.memory.copy import HERE, INTO, OP, Problem
 from rocmend.kernels.plan_cache import cached_plan, plan_of
+from rocmend.kernels.select import implementation
 
 
-def _problem(x: torch.Tensor, to: torch.dtype) -> Problem:
+def _problem(x: Tensor, to: torch.dtype) -> Problem:
     for dtype in (x.dtype, to):
         if NAMES.get(dtype) not in OP.dtypes:
             raise UsageError("copy", f"expected {', '.join(OP.dtypes)}, got {dtype}.")
@@ -28,27 +29,27 @@ class _Copy(torch.autograd.Function):
     """The gradient of a copy is a copy."""
 
     @staticmethod
-    def forward(ctx: Any, x: torch.Tensor, to: torch.dtype) -> torch.Tensor:
+    def forward(ctx: Any, x: Tensor, to: torch.dtype) -> Tensor:
         ctx.dtype = x.dtype
         return _forward(x, to)
 
     @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor) -> tuple[torch.Tensor, None]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
         return _forward(grads[0], ctx.dtype), None
 
 
-def _forward(x: torch.Tensor, to: torch.dtype) -> torch.Tensor:
-    out: torch.Tensor = _copied((x,), to)
+def _forward(x: Tensor, to: torch.dtype) -> Tensor:
+    out: Tensor = _copied((x,), to)
     return out
 
 
 @cached_plan
-def _copied(x: torch.Tensor, to: torch.dtype) -> Callable[[torch.Tensor], torch.Tensor]:
+def _copied(x: Tensor, to: torch.dtype) -> Callable[[Tensor], Tensor]:
     call = plan_of(implementation(OP, x.device, _problem(x, to)), x, to)
     return lambda x: call(x, to)
 
 
-def copy(x: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
+def copy(x: Tensor, dtype: torch.dtype | None = None) -> Tensor:
     """Copy to a new contiguous tensor, in another type where one is given: any strides, zero ones (broadcast) too.
 
     Args:
@@ -65,12 +66,12 @@ def copy(x: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
     """
     to = dtype or x.dtype
     if x.requires_grad and torch.is_grad_enabled():
-        out: torch.Tensor = _Copy.apply(x, to)  # type: ignore[no-untyped-call]
+        out: Tensor = _Copy.apply(x, to)  # type: ignore[no-untyped-call]
         return out
     return _forward(x, to)
 
 
-def copy_into(out: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+def copy_into(out: Tensor, x: Tensor) -> Tensor:
     """Write a tensor, broadcast and cast, into a view of any strides; see ``copy``. No gradient.
 
     Args:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
 from rocmend.kernels import allocate, executor
 from rocmend.kernels.arithmetic import cdiv, next_power_of_2
@@ -43,7 +44,7 @@ def collapse(sizes: torch.Size, source: tuple[int, ...], target: tuple[int, ...]
 
 
 @Planner
-def run(x: torch.Tensor, dtype: torch.dtype) -> Callable[..., torch.Tensor]:
+def run(x: Tensor, dtype: torch.dtype) -> Callable[..., Tensor]:
     """Plan a copy to a new contiguous tensor; see ``function.copy``."""
     output = allocate.Output(x.shape, dtype, x.device)
     if x.numel() == 0:
@@ -52,7 +53,7 @@ def run(x: torch.Tensor, dtype: torch.dtype) -> Callable[..., torch.Tensor]:
     if plan is None:
         return lambda x, _dtype: run_into(output(), x)
 
-    def call(x: torch.Tensor, _dtype: torch.dtype) -> torch.Tensor:
+    def call(x: Tensor, _dtype: torch.dtype) -> Tensor:
         out = output()
         plan((x, out))
         return out
@@ -60,7 +61,7 @@ def run(x: torch.Tensor, dtype: torch.dtype) -> Callable[..., torch.Tensor]:
     return call
 
 
-def run_into(out: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+def run_into(out: Tensor, x: Tensor) -> Tensor:
     """Copy into a tensor of any strides; see ``function.copy_into``."""
     if out.numel():
         plan = _plan(out, x)
@@ -72,14 +73,14 @@ def run_into(out: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     return out
 
 
-def _plan(out: torch.Tensor, x: torch.Tensor) -> LaunchPlan | None:
+def _plan(out: Tensor, x: Tensor) -> LaunchPlan | None:
     """Plan a copy in one launch, of ``(x, out)``; None where it takes several."""
     source, target, constants = _seen(out, x)
     types = tuple(None if one.dtype == seen.dtype else seen.dtype for one, seen in ((x, source), (out, target)))
     return _launch_of(source, target, _axes(out, x), constants, types)
 
 
-def _seen(out: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, dict[str, bool]]:
+def _seen(out: Tensor, x: Tensor) -> tuple[Tensor, Tensor, dict[str, bool]]:
     """Return both as the kernels take them, and the constants that tell how elements are converted."""
     same = x.dtype == out.dtype
     constants = {
@@ -89,25 +90,21 @@ def _seen(out: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tenso
     return (*((_raw(x), _raw(out)) if same else (_numbers(x), _numbers(out))), constants)
 
 
-def _axes(out: torch.Tensor, x: torch.Tensor) -> list[Axis]:
+def _axes(out: Tensor, x: Tensor) -> list[Axis]:
     return collapse(x.shape, x.stride(), out.stride())
 
 
-def _raw(x: torch.Tensor) -> torch.Tensor:
+def _raw(x: Tensor) -> Tensor:
     sizes = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
     return x if x.dtype in sizes.values() else x.view(sizes[x.element_size()])
 
 
-def _numbers(x: torch.Tensor) -> torch.Tensor:
+def _numbers(x: Tensor) -> Tensor:
     return x if x.dtype.is_floating_point else _raw(x)
 
 
 def _launch_of(
-    x: torch.Tensor,
-    out: torch.Tensor,
-    found: list[Axis],
-    constants: dict[str, bool],
-    types: tuple[torch.dtype | None, ...] = (),
+    x: Tensor, out: Tensor, found: list[Axis], constants: dict[str, bool], types: tuple[torch.dtype | None, ...] = ()
 ) -> LaunchPlan | None:
     last = found[-1]
     turning = [axis for axis in found[:-1] if axis.source == 1 and axis.size > 1]
@@ -209,7 +206,7 @@ def _grid(outer: Sequence[Axis], last: Axis, block: int, room: int) -> _Grid | N
     return _Grid((x, y, z), constants)
 
 
-def _in_steps(x: torch.Tensor, out: torch.Tensor, found: list[Axis], constants: dict[str, bool]) -> None:
+def _in_steps(x: Tensor, out: Tensor, found: list[Axis], constants: dict[str, bool]) -> None:
     """Copy with more axes than a kernel takes: one launch for each step of the outermost that is not turned."""
     plan = _launch_of(x, out, found, constants)
     if plan is not None:

@@ -27,7 +27,7 @@ OP = register(
         reference=f"{HERE}.reference:dropout_mlx",
         problem=Problem,
         implementations=(
-            Implementation("drawn", "triton", f"{HERE}.host:run"),
+            Implementation("drawn", "triton", f"{HERE}.kernel:run"),
             Implementation("torch", "reference", f"{HERE}.reference:run"),
         ),
         dtypes=tuple(BYTES),

@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.choose import implementation
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.memory.dropout import OP, Problem
+from rocmend.kernels.select import implementation
 
 
-def _run(x: torch.Tensor, p: float, state: torch.Tensor, generator: str) -> torch.Tensor:
+def _run(x: Tensor, p: float, state: Tensor, generator: str) -> Tensor:
     problem = Problem(NAMES[x.dtype], x.numel(), generator)
-    out: torch.Tensor = implementation(OP, x.device, problem)(x, p, state, generator=generator)
+    out: Tensor = implementation(OP, x.device, problem)(x, p, state, generator=generator)
     return out
 
 
@@ -22,29 +23,29 @@ class _Dropout(torch.autograd.Function):
     """The gradient goes through the same mask, which is drawn again."""
 
     @staticmethod
-    def forward(ctx: Any, x: torch.Tensor, p: float, state: torch.Tensor, generator: str) -> torch.Tensor:
+    def forward(ctx: Any, x: Tensor, p: float, state: Tensor, generator: str) -> Tensor:
         ctx.save_for_backward(state)
         ctx.options = (p, generator)
         return _run(x, p, state, generator)
 
     @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor) -> tuple[torch.Tensor, None, None, None]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None, None]:
         p, generator = ctx.options
         return _run(grads[0], p, ctx.saved_tensors[0], generator), None, None, None
 
 
-def _checked(op: str, x: torch.Tensor, p: float, state: torch.Tensor, generator: str) -> torch.Tensor:
+def _checked(op: str, x: Tensor, p: float, state: Tensor, generator: str) -> Tensor:
     if NAMES.get(x.dtype) not in OP.dtypes:
         raise UsageError(op, f"expected x of {', '.join(OP.dtypes)}, got {x.dtype}.")
     if not 0 <= p < 1:
         raise UsageError(op, f"expected 0 <= p < 1, got {p}.")
     if p == 0:
         return x
-    out: torch.Tensor = _Dropout.apply(x, p, state, generator)  # type: ignore[no-untyped-call]
+    out: Tensor = _Dropout.apply(x, p, state, generator)  # type: ignore[no-untyped-call]
     return out
 
 
-def dropout_mlx(x: torch.Tensor, p: float, key: torch.Tensor) -> torch.Tensor:
+def dropout_mlx(x: Tensor, p: float, key: Tensor) -> Tensor:
     """Drop elements with probability ``p`` by MLX's generator: the mask is MLX's, bit for bit.
 
     Args:
@@ -65,7 +66,7 @@ def dropout_mlx(x: torch.Tensor, p: float, key: torch.Tensor) -> torch.Tensor:
     return _checked("dropout_mlx", x, p, key, "threefry")
 
 
-def dropout_philox(x: torch.Tensor, p: float, state: torch.Tensor) -> torch.Tensor:
+def dropout_philox(x: Tensor, p: float, state: Tensor) -> Tensor:
     """Drop elements with probability ``p`` by philox 4x32-10.
 
     The family of torch's generator on GPUs, but not its stream, which depends on how torch cuts its grid: element i

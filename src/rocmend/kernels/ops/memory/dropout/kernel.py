@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import triton
 import triton.language as tl
+from torch import Tensor
 
+from rocmend.kernels import allocate, executor
+from rocmend.kernels.common import axes
 from rocmend.kernels.common.threefry import two_words
 from rocmend.kernels.language import narrow
+from rocmend.kernels.launch import launch
+from rocmend.kernels.ops.memory.dropout.reference import mlx_numbers, philox_numbers
+from rocmend.kernels.tuning import config_for
 
 
 @triton.jit
@@ -40,3 +46,23 @@ def philox_kernel(state_ptr, x_ptr, out_ptr, n, threshold, scale, BLOCK: tl.cons
     x = tl.load(x_ptr + at, mask=inside, other=0).to(tl.float32)
     kept = bits.to(tl.int64) >= threshold
     tl.store(out_ptr + at, narrow(tl.where(kept, x * scale, 0.0), out_ptr.dtype.element_ty), mask=inside)
+
+
+def run(x: Tensor, p: float, state: Tensor, *, generator: str) -> Tensor:
+    """Drop elements; see ``function.dropout_mlx`` and ``function.dropout_philox``."""
+    x = x.contiguous()
+    out = allocate.empty_like(x)
+    n = x.numel()
+    if n == 0:
+        return out
+    config = config_for("dropout", generator, "*", executor.target_for(x.device))
+    if generator == "threefry":
+        keep, scale = mlx_numbers(p, x.dtype)
+        half = n // 2
+        args = (axes.raw(state), x, out, n, half, keep, scale)
+        launch(threefry_kernel, (triton.cdiv(n - half, config["BLOCK"]),), args, {}, config)
+    else:
+        threshold, scale = philox_numbers(p)
+        grid = (triton.cdiv(n, 4 * config["BLOCK"]),)
+        launch(philox_kernel, grid, (state, x, out, n, threshold, scale), {}, config)
+    return out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from rocmend.kernels.ops.memory.random_bits.reference import words
 
@@ -20,12 +21,12 @@ def philox_numbers(p: float) -> tuple[int, float]:
     return round(p * 4294967296), float(torch.tensor(1 / (1 - p), dtype=torch.float32, device="cpu"))
 
 
-def _high(a: int, b: torch.Tensor) -> torch.Tensor:
+def _high(a: int, b: Tensor) -> Tensor:
     """Return the upper 32 bits of a product of 32-bit numbers."""
     return ((a >> 16) * b + (((a & 0xFFFF) * b) >> 16)) >> 16
 
 
-def philox(seed: int, counter: torch.Tensor) -> torch.Tensor:
+def philox(seed: int, counter: Tensor) -> Tensor:
     """Return the words of philox 4x32 with 10 rounds, four for each counter: ``[counters, 4]``."""
     c = [counter & _MASK, (counter >> 32) & _MASK, torch.zeros_like(counter), torch.zeros_like(counter)]
     k = [seed & _MASK, (seed >> 32) & _MASK]
@@ -40,17 +41,17 @@ def philox(seed: int, counter: torch.Tensor) -> torch.Tensor:
     return torch.stack(c, -1)
 
 
-def dropout_mlx(x: torch.Tensor, p: float, key: torch.Tensor) -> torch.Tensor:
+def dropout_mlx(x: Tensor, p: float, key: Tensor) -> Tensor:
     """Drop elements by MLX's generator."""
     return run(x, p, key, generator="threefry")
 
 
-def dropout_philox(x: torch.Tensor, p: float, state: torch.Tensor) -> torch.Tensor:
+def dropout_philox(x: Tensor, p: float, state: Tensor) -> Tensor:
     """Drop elements by philox."""
     return run(x, p, state, generator="philox")
 
 
-def run(x: torch.Tensor, p: float, state: torch.Tensor, *, generator: str) -> torch.Tensor:
+def run(x: Tensor, p: float, state: Tensor, *, generator: str) -> Tensor:
     """Compute what the other implementations do."""
     wide = x if x.dtype == torch.float64 else x.float()
     if generator == "threefry":

@@ -31,7 +31,7 @@ OP = register(
         reference=f"{HERE}.reference:random_bits",
         problem=Problem,
         implementations=(
-            Implementation("stream", "triton", f"{HERE}.host:run"),
+            Implementation("stream", "triton", f"{HERE}.kernel:run"),
             Implementation("torch", "reference", f"{HERE}.reference:run"),
         ),
         dtypes=tuple(BYTES),

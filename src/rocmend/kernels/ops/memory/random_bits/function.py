@@ -6,26 +6,25 @@ import math
 from collections.abc import Sequence
 
 import torch
+from torch import Tensor
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.choose import implementation
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.memory.random_bits import OP, Problem
+from rocmend.kernels.select import implementation
 
 _BITS = {1: torch.uint8, 2: torch.uint16, 4: torch.uint32}
 _FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 
 
-def random_key(seed: int, device: torch.device | str = "cpu") -> torch.Tensor:
+def random_key(seed: int, device: torch.device | str = "cpu") -> Tensor:
     """Return the key of a seed: its upper and lower 32 bits, uint32 ``[2]``."""
     words = [(seed >> 32) & 0xFFFFFFFF, seed & 0xFFFFFFFF]
     signed = [word - (1 << 32) if word >> 31 else word for word in words]
     return torch.tensor(signed, dtype=torch.int32, device=device).view(torch.uint32)
 
 
-def _run(
-    op: str, key: torch.Tensor, shape: Sequence[int], kind: str, dtype: torch.dtype, low: float, span: float
-) -> torch.Tensor:
+def _run(op: str, key: Tensor, shape: Sequence[int], kind: str, dtype: torch.dtype, low: float, span: float) -> Tensor:
     if key.dtype not in (torch.uint32, torch.int32) or key.dim() == 0 or key.shape[-1] != 2:
         raise UsageError(op, f"expected a key of uint32 and shape [..., 2], got {key.dtype} {tuple(key.shape)}.")
     if any(size < 0 for size in shape):
@@ -33,9 +32,7 @@ def _run(
     if kind in ("uniform", "normal", "gumbel") and dtype not in _FLOATS:
         raise UsageError(op, f"expected float32, float16 or bfloat16, got {dtype}.")
     problem = Problem(NAMES[dtype], kind, key.numel() // 2, math.prod(shape))
-    out: torch.Tensor = implementation(OP, key.device, problem)(
-        key, tuple(shape), kind=kind, low=low, span=span, dtype=dtype
-    )
+    out: Tensor = implementation(OP, key.device, problem)(key, tuple(shape), kind=kind, low=low, span=span, dtype=dtype)
     return out
 
 
@@ -44,7 +41,7 @@ def _in(value: float, dtype: torch.dtype) -> float:
     return float(torch.tensor(value, dtype=dtype, device="cpu"))
 
 
-def random_bits(key: torch.Tensor, shape: Sequence[int], *, width: int = 4) -> torch.Tensor:
+def random_bits(key: Tensor, shape: Sequence[int], *, width: int = 4) -> Tensor:
     """Draw random bits with threefry, bit for bit those of MLX.
 
     Args:
@@ -65,14 +62,14 @@ def random_bits(key: torch.Tensor, shape: Sequence[int], *, width: int = 4) -> t
     return _run("random_bits", key, shape, "bits", _BITS[width], 0.0, 0.0)
 
 
-def random_split(key: torch.Tensor, count: int = 2) -> torch.Tensor:
+def random_split(key: Tensor, count: int = 2) -> Tensor:
     """Split a key into ``count`` new ones: uint32 ``[count, 2]``."""
     return random_bits(key, (count, 2))
 
 
 def uniform(
-    key: torch.Tensor, shape: Sequence[int], low: float = 0.0, high: float = 1.0, *, dtype: torch.dtype = torch.float32
-) -> torch.Tensor:
+    key: Tensor, shape: Sequence[int], low: float = 0.0, high: float = 1.0, *, dtype: torch.dtype = torch.float32
+) -> Tensor:
     """Draw numbers of [low, high), bit for bit those of MLX.
 
     Args:
@@ -93,8 +90,8 @@ def uniform(
 
 
 def normal(
-    key: torch.Tensor, shape: Sequence[int], mean: float = 0.0, std: float = 1.0, *, dtype: torch.dtype = torch.float32
-) -> torch.Tensor:
+    key: Tensor, shape: Sequence[int], mean: float = 0.0, std: float = 1.0, *, dtype: torch.dtype = torch.float32
+) -> Tensor:
     """Draw normal numbers from the bits that MLX takes; erfinv may differ from its own in the last places.
 
     Args:
@@ -114,17 +111,17 @@ def normal(
     return _run("normal", key, shape, "normal", dtype, _in(mean, dtype), scale)
 
 
-def gumbel(key: torch.Tensor, shape: Sequence[int], *, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+def gumbel(key: Tensor, shape: Sequence[int], *, dtype: torch.dtype = torch.float32) -> Tensor:
     """Draw ``-log(-log(u))`` for uniform u: ``key.shape[:-1] + shape``."""
     return _run("gumbel", key, shape, "gumbel", dtype, 0.0, 1.0)
 
 
-def bernoulli(key: torch.Tensor, shape: Sequence[int], p: float = 0.5) -> torch.Tensor:
+def bernoulli(key: Tensor, shape: Sequence[int], p: float = 0.5) -> Tensor:
     """Draw True with probability ``p``, bit for bit as MLX: bool of ``key.shape[:-1] + shape``."""
     return _run("bernoulli", key, shape, "bernoulli", torch.bool, _in(p, torch.float32), 0.0)
 
 
-def categorical(key: torch.Tensor, logits: torch.Tensor, axis: int = -1) -> torch.Tensor:
+def categorical(key: Tensor, logits: Tensor, axis: int = -1) -> Tensor:
     """Draw an index along an axis with the probabilities of logits: the largest of logits plus Gumbel numbers.
 
     Args:

@@ -6,13 +6,14 @@ import math
 from collections.abc import Sequence
 
 import torch
+from torch import Tensor
 
 _MASK = 0xFFFFFFFF
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _BELOW_ONE = {torch.float32: 1 - 2**-24, torch.float16: 1 - 2**-11, torch.bfloat16: 1 - 2**-8}
 
 
-def threefry(key: tuple[int, int], a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def threefry(key: tuple[int, int], a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     """Return two words for each counter, in int64."""
     schedule = (*key, key[0] ^ key[1] ^ 0x1BD11BDA)
     a, b = (a + schedule[0]) & _MASK, (b + schedule[1]) & _MASK
@@ -25,7 +26,7 @@ def threefry(key: tuple[int, int], a: torch.Tensor, b: torch.Tensor) -> tuple[to
     return a, b
 
 
-def words(key: torch.Tensor, count: int) -> torch.Tensor:
+def words(key: Tensor, count: int) -> Tensor:
     """Return ``count`` words of the stream of one key, in int64."""
     first, second = (int(word) & _MASK for word in key.view(torch.int32).tolist())
     half = count // 2
@@ -35,14 +36,12 @@ def words(key: torch.Tensor, count: int) -> torch.Tensor:
     return torch.cat((low, middle[: count % 2], high))
 
 
-def stream(key: torch.Tensor, count: int) -> torch.Tensor:
+def stream(key: Tensor, count: int) -> Tensor:
     """Return ``count`` words for each key of ``[..., 2]``: ``[keys, count]``."""
     return torch.stack([words(one, count) for one in key.reshape(-1, 2).view(torch.int32)])
 
 
-def run(
-    key: torch.Tensor, shape: Sequence[int], *, kind: str, low: float, span: float, dtype: torch.dtype
-) -> torch.Tensor:
+def run(key: Tensor, shape: Sequence[int], *, kind: str, low: float, span: float, dtype: torch.dtype) -> Tensor:
     """Compute what the other implementations do."""
     elements = math.prod(shape)
     sizes = (*key.shape[:-1], *shape)
@@ -64,42 +63,42 @@ def run(
     return torch.tensor(span, dtype=dtype) * unit + torch.tensor(low, dtype=dtype)
 
 
-def _unit(bits: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+def _unit(bits: Tensor, dtype: torch.dtype) -> Tensor:
     return torch.clamp(bits / 4294967296.0, max=_BELOW_ONE[dtype]).to(dtype)
 
 
-def random_bits(key: torch.Tensor, shape: Sequence[int], *, width: int = 4) -> torch.Tensor:
+def random_bits(key: Tensor, shape: Sequence[int], *, width: int = 4) -> Tensor:
     """Draw bits."""
     dtype = {1: torch.uint8, 2: torch.uint16, 4: torch.uint32}[width]
     return run(key, shape, kind="bits", low=0.0, span=0.0, dtype=dtype)
 
 
-def random_split(key: torch.Tensor, count: int = 2) -> torch.Tensor:
+def random_split(key: Tensor, count: int = 2) -> Tensor:
     """Split a key."""
     return random_bits(key, (count, 2))
 
 
 def uniform(
-    key: torch.Tensor, shape: Sequence[int], low: float = 0.0, high: float = 1.0, *, dtype: torch.dtype = torch.float32
-) -> torch.Tensor:
+    key: Tensor, shape: Sequence[int], low: float = 0.0, high: float = 1.0, *, dtype: torch.dtype = torch.float32
+) -> Tensor:
     """Draw uniform numbers."""
     span = float(torch.tensor(high, dtype=dtype) - torch.tensor(low, dtype=dtype))
     return run(key, shape, kind="uniform", low=float(torch.tensor(low, dtype=dtype)), span=span, dtype=dtype)
 
 
 def normal(
-    key: torch.Tensor, shape: Sequence[int], mean: float = 0.0, std: float = 1.0, *, dtype: torch.dtype = torch.float32
-) -> torch.Tensor:
+    key: Tensor, shape: Sequence[int], mean: float = 0.0, std: float = 1.0, *, dtype: torch.dtype = torch.float32
+) -> Tensor:
     """Draw normal numbers."""
     span = float(torch.tensor(math.sqrt(2.0), dtype=dtype) * torch.tensor(std, dtype=dtype))
     return run(key, shape, kind="normal", low=float(torch.tensor(mean, dtype=dtype)), span=span, dtype=dtype)
 
 
-def gumbel(key: torch.Tensor, shape: Sequence[int], *, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+def gumbel(key: Tensor, shape: Sequence[int], *, dtype: torch.dtype = torch.float32) -> Tensor:
     """Draw Gumbel numbers."""
     return run(key, shape, kind="gumbel", low=0.0, span=1.0, dtype=dtype)
 
 
-def bernoulli(key: torch.Tensor, shape: Sequence[int], p: float = 0.5) -> torch.Tensor:
+def bernoulli(key: Tensor, shape: Sequence[int], p: float = 0.5) -> Tensor:
     """Draw truth values."""
     return run(key, shape, kind="bernoulli", low=p, span=0.0, dtype=torch.bool)

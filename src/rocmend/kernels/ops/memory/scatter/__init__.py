@@ -31,7 +31,7 @@ def _cost(p: Problem) -> Cost:
     return Cost(updates, (2 * whole + 3 * updates) * BYTES[p.dtype] + 8.0 * p.indices)
 
 
-def _unfit(problem: Problem, _target: Target) -> str | None:
+def _rejects(problem: Problem, _target: Target) -> str | None:
     return None if problem.indices < 1 << 31 else "the kernels use 31-bit indices"
 
 
@@ -44,7 +44,7 @@ OP = register(
         problem=Problem,
         implementations=(
             Implementation(
-                "runs", "triton", f"{HERE}.host:run", _unfit,
+                "runs", "triton", f"{HERE}.kernel:run", _rejects,
                 note="torch adds floats with atomics, in a different order on every run",
             ),
             Implementation("torch", "reference", f"{HERE}.reference:run"),

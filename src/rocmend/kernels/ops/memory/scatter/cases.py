@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import torch
+from torch import Tensor
 
 from rocmend.kernels.dtypes import BY_NAME
 from rocmend.kernels.ops.memory.scatter import HERE, MODES
@@ -13,7 +14,7 @@ from rocmend.kernels.ops.rowwise.sort.cases import elements
 from rocmend.kernels.suite import Call, Case, Maker, Size
 
 
-def _values(m: Maker, *shape: int, dtype: str, mode: str) -> torch.Tensor:
+def _values(m: Maker, *shape: int, dtype: str, mode: str) -> Tensor:
     if BY_NAME[dtype].is_floating_point and mode in ("add", "prod"):
         x = m.normal(*shape, dtype=dtype)
         return 1 + x / 8 if mode == "prod" else x

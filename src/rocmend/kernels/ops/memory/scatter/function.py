@@ -5,18 +5,17 @@ from __future__ import annotations
 import math
 
 import torch
+from torch import Tensor
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.choose import implementation
 from rocmend.kernels.common import axes
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.memory.scatter import MODES, OP, Problem
 from rocmend.kernels.ops.memory.take.function import index_tensor
+from rocmend.kernels.select import implementation
 
 
-def _run(
-    op: str, x: torch.Tensor, indices: torch.Tensor, updates: torch.Tensor, axis: int, mode: str, *, along: bool
-) -> torch.Tensor:
+def _run(op: str, x: Tensor, indices: Tensor, updates: Tensor, axis: int, mode: str, *, along: bool) -> Tensor:
     if mode not in MODES:
         raise UsageError(op, f"expected a mode of {', '.join(MODES)}, got {mode}.")
     if NAMES.get(x.dtype) not in OP.dtypes:
@@ -25,11 +24,11 @@ def _run(
     plain = {"add": "max", "prod": "min"}.get(mode, mode) if x.dtype == torch.bool else mode
     problem = Problem(NAMES[x.dtype], *axes.split(x.shape, axis), indices.numel(), along, plain)
     run = implementation(OP, x.device, problem)
-    out: torch.Tensor = run(x, indices, updates.to(x.dtype), axis, mode=plain, along=along)
+    out: Tensor = run(x, indices, updates.to(x.dtype), axis, mode=plain, along=along)
     return out
 
 
-def _joined(x: torch.Tensor, indices: tuple[torch.Tensor, ...], axis: int) -> tuple[torch.Tensor, torch.Tensor]:
+def _joined(x: Tensor, indices: tuple[Tensor, ...], axis: int) -> tuple[Tensor, Tensor]:
     """Return x with the axes from ``axis`` on made one, and the indices into it."""
     sizes = x.shape[axis : axis + len(indices)]
     if len(sizes) < len(indices):
@@ -47,13 +46,8 @@ def _joined(x: torch.Tensor, indices: tuple[torch.Tensor, ...], axis: int) -> tu
 
 
 def scatter(
-    x: torch.Tensor,
-    indices: torch.Tensor | tuple[torch.Tensor, ...],
-    updates: torch.Tensor,
-    axis: int = 0,
-    *,
-    mode: str = "assign",
-) -> torch.Tensor:
+    x: Tensor, indices: Tensor | tuple[Tensor, ...], updates: Tensor, axis: int = 0, *, mode: str = "assign"
+) -> Tensor:
     """Return ``x`` with lines of an axis changed: ``x.at[indices].add(updates)`` for ``axis=0, mode="add"``.
 
     Several updates of one line are applied in the order of their indices, so that the result has the same bits on every
@@ -94,8 +88,8 @@ def scatter(
 
 
 def put_along_axis(
-    x: torch.Tensor, indices: torch.Tensor, values: torch.Tensor, axis: int | None = None, *, mode: str = "assign"
-) -> torch.Tensor:
+    x: Tensor, indices: Tensor, values: Tensor, axis: int | None = None, *, mode: str = "assign"
+) -> Tensor:
     """Return ``x`` with single elements along an axis changed: ``out[i, indices[i, j]] = values[i, j]`` for ``axis=1``.
 
     Args:

@@ -5,34 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
+from torch import Tensor
 
 from rocmend.kernels.common import axes
 
-_JOIN: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+_JOIN: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "add": torch.add, "prod": torch.mul, "max": torch.maximum, "min": torch.minimum, "assign": lambda _a, b: b,
 }  # fmt: skip
 _SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64, torch.bool: torch.uint8}
 
 
-def scatter(
-    x: torch.Tensor, indices: torch.Tensor, updates: torch.Tensor, axis: int = 0, *, mode: str = "assign"
-) -> torch.Tensor:
+def scatter(x: Tensor, indices: Tensor, updates: Tensor, axis: int = 0, *, mode: str = "assign") -> Tensor:
     """Scatter lines along an axis."""
     return run(x, indices, updates, axis % x.dim(), mode=mode, along=False)
 
 
-def put_along_axis(
-    x: torch.Tensor, indices: torch.Tensor, values: torch.Tensor, axis: int = -1, *, mode: str = "assign"
-) -> torch.Tensor:
+def put_along_axis(x: Tensor, indices: Tensor, values: Tensor, axis: int = -1, *, mode: str = "assign") -> Tensor:
     """Put single elements along an axis."""
     axis = axis % x.dim()
     indices = indices.expand(*x.shape[:axis], indices.shape[axis], *x.shape[axis + 1 :])
     return run(x, indices, values.expand(indices.shape), axis, mode=mode, along=True)
 
 
-def run(
-    x: torch.Tensor, indices: torch.Tensor, updates: torch.Tensor, axis: int, *, mode: str, along: bool
-) -> torch.Tensor:
+def run(x: Tensor, indices: Tensor, updates: Tensor, axis: int, *, mode: str, along: bool) -> Tensor:
     """Compute what the other implementations do: one step for each index along the axis."""
     outer, n, inner = axes.split(x.shape, axis)
     m = indices.shape[axis] if along else indices.numel()
@@ -41,7 +36,7 @@ def run(
     flip = x.dtype in (torch.uint16, torch.uint32, torch.uint64) and mode in ("max", "min")
     low = torch.iinfo(signed).min if flip and signed else 0
 
-    def plain(t: torch.Tensor, *sizes: int) -> torch.Tensor:
+    def plain(t: Tensor, *sizes: int) -> Tensor:
         t = t.contiguous().view(signed) if signed else t.to(acc.dtype)
         return (t ^ low if flip else t).reshape(*sizes).clone()
 

@@ -36,7 +36,7 @@ OP = register(
         problem=Problem,
         implementations=(
             Implementation(
-                "lines", "triton", f"{HERE}.host:run",
+                "lines", "triton", f"{HERE}.kernel:run",
                 note="torch does not accept negative indices and fails on one out of range",
             ),
             Implementation("torch", "reference", f"{HERE}.reference:run"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import torch
+from torch import Tensor
 
 from rocmend.kernels.dtypes import BY_NAME
 from rocmend.kernels.ops.memory.copy import BYTES
@@ -13,7 +14,7 @@ from rocmend.kernels.ops.rowwise.sort.cases import elements
 from rocmend.kernels.suite import Call, Case, Maker, Size
 
 
-def any_elements(m: Maker, *shape: int, dtype: str) -> torch.Tensor:
+def any_elements(m: Maker, *shape: int, dtype: str) -> Tensor:
     """Return elements of any type, complex and fp8 ones too."""
     if dtype == "complex64":
         return m.normal(*shape, 2).view(torch.complex64).squeeze(-1)

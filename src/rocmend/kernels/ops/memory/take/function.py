@@ -6,18 +6,19 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.choose import implementation
 from rocmend.kernels.common import axes
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.memory.take import OP, Problem
 from rocmend.kernels.plan_cache import cached_plan, plan_of
+from rocmend.kernels.select import implementation
 
 _WIDE = (torch.int32, torch.int64, torch.uint32)
 
 
-def index_tensor(op: str, indices: torch.Tensor) -> torch.Tensor:
+def index_tensor(op: str, indices: Tensor) -> Tensor:
     """Return indices of a type that kernels take.
 
     Raises:
@@ -28,13 +29,13 @@ def index_tensor(op: str, indices: torch.Tensor) -> torch.Tensor:
     return indices if indices.dtype in _WIDE else indices.to(torch.int64)
 
 
-def _run(x: torch.Tensor, indices: torch.Tensor, axis: int, along: bool) -> torch.Tensor:
-    out: torch.Tensor = _taken((x, indices), axis, along)
+def _run(x: Tensor, indices: Tensor, axis: int, along: bool) -> Tensor:
+    out: Tensor = _taken((x, indices), axis, along)
     return out
 
 
 @cached_plan
-def _taken(x: torch.Tensor, indices: torch.Tensor, axis: int, along: bool) -> Callable[..., torch.Tensor]:
+def _taken(x: Tensor, indices: Tensor, axis: int, along: bool) -> Callable[..., Tensor]:
     """Check the arguments and plan calls like this one."""
     if indices.numel() and x.shape[axis] == 0:
         raise UsageError("take", f"expected an axis with elements to take from, got shape {tuple(x.shape)}.")
@@ -49,13 +50,13 @@ class _Take(torch.autograd.Function):
     """The gradient of a gather is a scatter that adds, in the same order on every run."""
 
     @staticmethod
-    def forward(ctx: Any, x: torch.Tensor, indices: torch.Tensor, axis: int, along: bool) -> torch.Tensor:
+    def forward(ctx: Any, x: Tensor, indices: Tensor, axis: int, along: bool) -> Tensor:
         ctx.save_for_backward(indices)
         ctx.options = (x.shape, axis, along)
         return _run(x, indices, axis, along)
 
     @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor) -> tuple[torch.Tensor, None, None, None]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None, None]:
         from rocmend.kernels.ops.memory.scatter.function import put_along_axis, scatter
 
         (indices,) = ctx.saved_tensors
@@ -65,14 +66,14 @@ class _Take(torch.autograd.Function):
         return run(zeros, indices, grads[0], axis, mode="add"), None, None, None
 
 
-def _differentiable(x: torch.Tensor, indices: torch.Tensor, axis: int, along: bool) -> torch.Tensor:
+def _differentiable(x: Tensor, indices: Tensor, axis: int, along: bool) -> Tensor:
     if x.requires_grad and torch.is_grad_enabled():
-        out: torch.Tensor = _Take.apply(x, indices, axis, along)  # type: ignore[no-untyped-call]
+        out: Tensor = _Take.apply(x, indices, axis, along)  # type: ignore[no-untyped-call]
         return out
     return _run(x, indices, axis, along)
 
 
-def take(x: torch.Tensor, indices: torch.Tensor, axis: int | None = None) -> torch.Tensor:
+def take(x: Tensor, indices: Tensor, axis: int | None = None) -> Tensor:
     """Take lines of an axis: ``x[:, indices, ...]`` for ``axis=1``.
 
     Args:
@@ -94,7 +95,7 @@ def take(x: torch.Tensor, indices: torch.Tensor, axis: int | None = None) -> tor
     return _differentiable(x, index_tensor("take", indices), axes.normal_axis("take", axis, x.dim()), False)
 
 
-def take_along_axis(x: torch.Tensor, indices: torch.Tensor, axis: int | None = -1) -> torch.Tensor:
+def take_along_axis(x: Tensor, indices: Tensor, axis: int | None = -1) -> Tensor:
     """Take single elements along an axis: ``out[i, j] = x[i, indices[i, j]]`` for ``axis=1``.
 
     Args:
@@ -119,7 +120,7 @@ def take_along_axis(x: torch.Tensor, indices: torch.Tensor, axis: int | None = -
     return _differentiable(x, indices, axis, True)
 
 
-def _broadcast(x: torch.Tensor, indices: torch.Tensor, axis: int) -> tuple[torch.Tensor, torch.Tensor]:
+def _broadcast(x: Tensor, indices: Tensor, axis: int) -> tuple[Tensor, Tensor]:
     ones = [torch.Size((*t.shape[:axis], 1, *t.shape[axis + 1 :])) for t in (x, indices)]
     try:
         shape = torch.broadcast_shapes(*ones)

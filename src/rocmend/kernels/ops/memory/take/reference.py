@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from rocmend.kernels.common import axes
 
 
-def places(indices: torch.Tensor, length: int) -> torch.Tensor:
+def places(indices: Tensor, length: int) -> Tensor:
     """Return int64 places: negative ones from the end, all of them kept inside."""
     wide = indices.to(torch.int64)
     return torch.where(wide < 0, wide + length, wide).clamp(0, max(length - 1, 0))
 
 
-def take(x: torch.Tensor, indices: torch.Tensor, axis: int | None = None) -> torch.Tensor:
+def take(x: Tensor, indices: Tensor, axis: int | None = None) -> Tensor:
     """Take along an axis."""
     if axis is None:
         x, axis = x.reshape(-1), 0
     return run(x, indices, axis % x.dim(), along=False)
 
 
-def take_along_axis(x: torch.Tensor, indices: torch.Tensor, axis: int | None = -1) -> torch.Tensor:
+def take_along_axis(x: Tensor, indices: Tensor, axis: int | None = -1) -> Tensor:
     """Take single elements along an axis."""
     if axis is None:
         x, axis = x.reshape(-1), 0
@@ -30,7 +31,7 @@ def take_along_axis(x: torch.Tensor, indices: torch.Tensor, axis: int | None = -
     return run(x, indices.expand(*shape[:axis], indices.shape[axis], *shape[axis + 1 :]), axis, along=True)
 
 
-def run(x: torch.Tensor, indices: torch.Tensor, axis: int, *, along: bool) -> torch.Tensor:
+def run(x: Tensor, indices: Tensor, axis: int, *, along: bool) -> Tensor:
     """Compute what the other implementations do."""
     bits = axes.raw(x).reshape(x.shape)
     where = places(indices, x.shape[axis])

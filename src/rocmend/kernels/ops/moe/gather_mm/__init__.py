@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rocmend.kernels.common.floats import bytes_of, unfit
+from rocmend.kernels.common.floats import bytes_of, rejects_dtype
 from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
 from rocmend.kernels.registry import register
 
@@ -47,8 +47,8 @@ OP = register(
             Implementation(
                 "grouped",
                 "triton",
-                f"{HERE}.host:run",
-                unfit,
+                f"{HERE}.kernel:run",
+                rejects_dtype,
                 note="reads only the matrices of the selected experts, without a gathered copy",
             ),
             Implementation("torch", "reference", f"{HERE}.reference:run"),

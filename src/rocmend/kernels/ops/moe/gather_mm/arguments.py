@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import torch
+from torch import Tensor
 
 from rocmend.kernels.common.routing import Pairs
 
@@ -19,7 +19,7 @@ class Arguments(NamedTuple):
         ordered: Whether the experts of the pairs ascend.
     """
 
-    a: torch.Tensor
-    b: torch.Tensor
+    a: Tensor
+    b: Tensor
     pairs: Pairs
     ordered: bool

@@ -5,24 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.choose import implementation
 from rocmend.kernels.common.routing import pairs_of
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.moe.gather_mm import OP, Problem
 from rocmend.kernels.ops.moe.gather_mm.arguments import Arguments
 from rocmend.kernels.plan_cache import cached
+from rocmend.kernels.select import implementation
 
 
 def gather_mm(
-    a: torch.Tensor,
-    b: torch.Tensor,
-    lhs_indices: torch.Tensor | None = None,
-    rhs_indices: torch.Tensor | None = None,
+    a: Tensor,
+    b: Tensor,
+    lhs_indices: Tensor | None = None,
+    rhs_indices: Tensor | None = None,
     *,
     sorted_indices: bool = False,
-) -> torch.Tensor:
+) -> Tensor:
     """Multiply chosen matrices with chosen ones: ``out[i] = a[lhs[i]] @ b[rhs[i]]``.
 
     Args:
@@ -42,32 +43,26 @@ def gather_mm(
 
     Source: https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.gather_mm.html
     """
-    found: torch.Tensor = _product((a, b, lhs_indices, rhs_indices), sorted_indices)
+    found: Tensor = _product((a, b, lhs_indices, rhs_indices), sorted_indices)
     return found
 
 
 @cached
 def _product(
-    a: torch.Tensor,
-    b: torch.Tensor,
-    lhs_indices: torch.Tensor | None,
-    rhs_indices: torch.Tensor | None,
-    sorted_indices: bool,
-) -> torch.Tensor:
+    a: Tensor, b: Tensor, lhs_indices: Tensor | None, rhs_indices: Tensor | None, sorted_indices: bool
+) -> Tensor:
     """Check arguments and compute."""
     given = arguments(a, b, lhs_indices, rhs_indices, ordered=sorted_indices)
     if torch.is_grad_enabled() and (a.requires_grad or b.requires_grad):
         if b.requires_grad:
             raise UsageError("gather_mm", "expected b without a gradient; only a can have one.")
-        out: torch.Tensor = _GatherMm.apply(given.a, given)  # type: ignore[no-untyped-call]
+        out: Tensor = _GatherMm.apply(given.a, given)  # type: ignore[no-untyped-call]
     else:
         out = _call(given)
     return out.reshape(*given.pairs.shape, *out.shape[1:])
 
 
-def arguments(
-    a: torch.Tensor, b: torch.Tensor, lhs: torch.Tensor | None, rhs: torch.Tensor | None, *, ordered: bool
-) -> Arguments:
+def arguments(a: Tensor, b: Tensor, lhs: Tensor | None, rhs: Tensor | None, *, ordered: bool) -> Arguments:
     """Check arguments and bring them into one form.
 
     Raises:
@@ -88,11 +83,11 @@ def arguments(
     return Arguments(flat_a, flat_b, pairs, ordered and lhs is None)
 
 
-def _call(given: Arguments) -> torch.Tensor:
+def _call(given: Arguments) -> Tensor:
     """Choose an implementation and call it."""
     (_, m, k), (experts, _, n) = given.a.shape, given.b.shape
     problem = Problem(NAMES[given.a.dtype], given.pairs.count, m, n, k, experts)
-    out: torch.Tensor = implementation(OP, given.a.device, problem)(given)
+    out: Tensor = implementation(OP, given.a.device, problem)(given)
     return out
 
 
@@ -100,13 +95,13 @@ class _GatherMm(torch.autograd.Function):
     """``gather_mm`` with a gradient for a."""
 
     @staticmethod
-    def forward(ctx: Any, a: torch.Tensor, given: Arguments) -> torch.Tensor:
+    def forward(ctx: Any, a: Tensor, given: Arguments) -> Tensor:
         """Multiply."""
         ctx.given = given._replace(a=a.detach(), b=given.b.detach())
         return _call(ctx.given)
 
     @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor) -> tuple[torch.Tensor, None]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
         """Multiply the gradient of each pair with its matrix transposed, and add up what came from one matrix of a."""
         given: Arguments = ctx.given
         pairs = given.pairs._replace(lhs=None, divisor=1)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from rocmend.kernels.ops.moe.gather_mm.arguments import Arguments
 
 
 def gather_mm(
-    a: torch.Tensor,
-    b: torch.Tensor,
-    lhs_indices: torch.Tensor | None = None,
-    rhs_indices: torch.Tensor | None = None,
+    a: Tensor,
+    b: Tensor,
+    lhs_indices: Tensor | None = None,
+    rhs_indices: Tensor | None = None,
     *,
     sorted_indices: bool = False,
-) -> torch.Tensor:
+) -> Tensor:
     """Multiply expert by expert, in float64 where the operands are."""
     from rocmend.kernels.ops.moe.gather_mm.function import arguments
 
@@ -23,7 +24,7 @@ def gather_mm(
     return out.reshape(*found.pairs.shape, *out.shape[1:])
 
 
-def run(given: Arguments) -> torch.Tensor:
+def run(given: Arguments) -> Tensor:
     """Multiply; the half types in fp32."""
     dtype = given.a.dtype
     wide = torch.float64 if dtype == torch.float64 else torch.float32

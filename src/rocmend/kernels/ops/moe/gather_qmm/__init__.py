@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rocmend.kernels.common.floats import bytes_of, unfit
+from rocmend.kernels.common.floats import bytes_of, rejects_dtype
 from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
 from rocmend.kernels.registry import register
 
@@ -61,7 +61,7 @@ OP = register(
                 "experts",
                 "triton",
                 f"{HERE}.host:run",
-                unfit,
+                rejects_dtype,
                 note="reads only the weights of the selected experts, once; torch has no such product",
             ),
             Implementation("torch", "reference", f"{HERE}.reference:run"),

@@ -8,7 +8,6 @@ from typing import Any
 import torch
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.choose import implementation
 from rocmend.kernels.common.checks import check_quantized
 from rocmend.kernels.common.formats import as_int32, format_of
 from rocmend.kernels.common.routing import pairs_of
@@ -17,6 +16,7 @@ from rocmend.kernels.ops.moe.gather_qmm.arguments import Arguments, Weights
 from rocmend.kernels.ops.moe.gather_qmm.autograd import GatherQmm
 from rocmend.kernels.ops.moe.gather_qmm.problem import problem_of
 from rocmend.kernels.plan_cache import cached_plan
+from rocmend.kernels.select import implementation
 
 Options = tuple[bool, int | None, int | None, str, bool]
 Triple = tuple[torch.Tensor, torch.Tensor] | tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rocmend.kernels.common.floats import bytes_of, unfit
+from rocmend.kernels.common.floats import bytes_of, rejects_dtype
 from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
 from rocmend.kernels.registry import register
 from rocmend.kernels.target import Target
@@ -24,8 +24,8 @@ class Problem(NamedTuple):
     chosen: int
 
 
-def _unfit(problem: Problem, target: Target) -> str | None:
-    if reason := unfit(problem, target):
+def _rejects(problem: Problem, target: Target) -> str | None:
+    if reason := rejects_dtype(problem, target):
         return reason
     if problem.experts > MOST_EXPERTS or problem.chosen > MOST_CHOSEN:
         return f"the kernel takes at most {MOST_EXPERTS} experts and selects at most {MOST_CHOSEN}"
@@ -40,7 +40,7 @@ OP = register(
         reference=f"{HERE}.reference:router",
         problem=Problem,
         implementations=(
-            Implementation("rows", "triton", f"{HERE}.host:run", _unfit, note="one program per row"),
+            Implementation("rows", "triton", f"{HERE}.kernel:run", _rejects, note="one program per row"),
             Implementation("torch", "reference", f"{HERE}.reference:run"),
         ),
         dtypes=("float32", "float16", "bfloat16"),

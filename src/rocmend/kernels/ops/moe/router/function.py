@@ -6,23 +6,24 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.choose import implementation
 from rocmend.kernels.common.floats import BYTES
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.moe.router import OP, Problem
 from rocmend.kernels.plan_cache import cached_plan, plan_of
+from rocmend.kernels.select import implementation
 
 
 class Routes(NamedTuple):
     """Weights of the chosen experts, and which they are."""
 
-    scores: torch.Tensor
-    places: torch.Tensor
+    scores: Tensor
+    places: Tensor
 
 
-def router(x: torch.Tensor, k: int, *, normalise: bool = False) -> Routes:
+def router(x: Tensor, k: int, *, normalise: bool = False) -> Routes:
     """Take the ``k`` largest values of ``softmax(x)`` along the last axis, the largest last.
 
     Of equal values, as they are rounded to the type of x, those that stand later are taken first, and stay in order:
@@ -50,7 +51,7 @@ def router(x: torch.Tensor, k: int, *, normalise: bool = False) -> Routes:
 
 
 @cached_plan
-def _routed(x: torch.Tensor, k: int, normalise: bool) -> Callable[[torch.Tensor], Routes]:
+def _routed(x: Tensor, k: int, normalise: bool) -> Callable[[Tensor], Routes]:
     """Check the arguments and plan calls with such a tensor."""
     if x.dim() < 1 or NAMES.get(x.dtype) not in BYTES:
         raise UsageError("router", f"expected x of {', '.join(BYTES)} with 1 axis or more, got {x.dtype}.")

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
+from rocmend.kernels import allocate, executor
+from rocmend.kernels.arithmetic import next_power_of_2
 from rocmend.kernels.language import narrow
+from rocmend.kernels.launch import LaunchPlan
+from rocmend.kernels.plan_cache import Planner
+from rocmend.kernels.tuning import config_for
+
+Result = tuple[Tensor, Tensor]
 
 
 @triton.jit
@@ -38,3 +49,31 @@ def router_kernel(
         scores = tl.div_rn(scores, tl.zeros((SLOTS,), tl.float32) + total)
     tl.store(scores_ptr + row * K + slot, narrow(scores, dtype), mask=slot < K)
     tl.store(places_ptr + row * K + slot, chosen.to(tl.int32), mask=slot < K)
+
+
+@Planner
+def run(x: Tensor, k: int, normalise: bool) -> Callable[..., Result]:
+    """Plan one launch; see ``function.router``."""
+    experts = x.shape[-1]
+    rows = x.numel() // experts
+    shape = (*x.shape[:-1], k)
+    scores_of = allocate.Output(shape, x.dtype, x.device)
+    places_of = allocate.Output(shape, torch.int32, x.device)
+    if rows == 0:
+        return lambda *_: (scores_of(), places_of())
+    flat = _rows(x, rows, experts)
+    constants = {"K": k, "NORM": normalise, "BLOCK": next_power_of_2(experts), "SLOTS": next_power_of_2(k)}
+    config = config_for("router", "rows", "*", executor.target_for(x.device))
+    plan = LaunchPlan(router_kernel, (rows,), constants, config, (flat.stride(0), experts))
+
+    def call(x: Tensor, *_: object) -> Result:
+        scores, places = scores_of(), places_of()
+        plan((_rows(x, rows, experts), scores, places))
+        return scores, places
+
+    return call
+
+
+def _rows(x: Tensor, rows: int, experts: int) -> Tensor:
+    flat = x.reshape(rows, experts)
+    return flat if flat.stride(-1) == 1 or experts == 1 else flat.contiguous()

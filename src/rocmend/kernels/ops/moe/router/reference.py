@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from rocmend.kernels.ops.rowwise.softmax.reference import softmax
 
 
-def run(x: torch.Tensor, k: int, normalise: bool) -> tuple[torch.Tensor, torch.Tensor]:
+def run(x: Tensor, k: int, normalise: bool) -> tuple[Tensor, Tensor]:
     """Return values and places."""
     values = softmax(x, -1)
     places = torch.sort(values, dim=-1, stable=True).indices[..., -k:]
@@ -17,6 +18,6 @@ def run(x: torch.Tensor, k: int, normalise: bool) -> tuple[torch.Tensor, torch.T
     return scores, places.to(torch.int32)
 
 
-def router(x: torch.Tensor, k: int, *, normalise: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
+def router(x: Tensor, k: int, *, normalise: bool = False) -> tuple[Tensor, Tensor]:
     """Take the arguments of the op."""
     return run(x, k, normalise)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rocmend.kernels.common.floats import bytes_of, unfit
+from rocmend.kernels.common.floats import bytes_of, rejects_dtype
 from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
 from rocmend.kernels.registry import register
 from rocmend.kernels.target import Target
@@ -23,10 +23,10 @@ class Problem(NamedTuple):
     size: int
 
 
-def _unfit(problem: Problem, target: Target) -> str | None:
+def _rejects(problem: Problem, target: Target) -> str | None:
     if problem.rows > MOST:
         return f"the kernel adds at most {MOST} rows, not {problem.rows}"
-    return unfit(problem, target)
+    return rejects_dtype(problem, target)
 
 
 OP = register(
@@ -37,7 +37,7 @@ OP = register(
         reference=f"{HERE}.reference:weighted_sum",
         problem=Problem,
         implementations=(
-            Implementation("rows", "triton", f"{HERE}.host:run", _unfit, note="reads x once"),
+            Implementation("rows", "triton", f"{HERE}.kernel:run", _rejects, note="reads x once"),
             Implementation("torch", "reference", f"{HERE}.reference:run"),
         ),
         dtypes=("float32", "float16", "bfloat16"),

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
+from torch import Tensor
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.choose import implementation
 from rocmend.kernels.common.floats import BYTES
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.moe.weighted_sum import OP, Problem
 from rocmend.kernels.plan_cache import cached_plan, plan_of
+from rocmend.kernels.select import implementation
 
 
-def weighted_sum(x: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+def weighted_sum(x: Tensor, weights: Tensor) -> Tensor:
     """Compute ``(x * weights[..., None]).sum(-2)``.
 
     Args:
@@ -33,12 +34,12 @@ def weighted_sum(x: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
         raise UsageError(
             "weighted_sum", "expected x and weights without a gradient.", next_step="Train with torch.matmul."
         )
-    out: torch.Tensor = _summed((x, weights))
+    out: Tensor = _summed((x, weights))
     return out
 
 
 @cached_plan
-def _summed(x: torch.Tensor, weights: torch.Tensor) -> Callable[..., torch.Tensor]:
+def _summed(x: Tensor, weights: Tensor) -> Callable[..., Tensor]:
     """Check the arguments and plan calls with such tensors."""
     if x.dim() < 2 or weights.shape != x.shape[:-1]:
         raise UsageError(

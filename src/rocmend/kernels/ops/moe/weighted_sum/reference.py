@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import torch
+from torch import Tensor
 
 from rocmend.kernels.ops.rowwise.logsumexp.reference import wide
 
 
-def run(x: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+def run(x: Tensor, weights: Tensor) -> Tensor:
     """Return the weighted sums."""
     return (wide(x) * wide(weights)[..., None]).sum(-2).to(x.dtype)
 
 
-def weighted_sum(x: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+def weighted_sum(x: Tensor, weights: Tensor) -> Tensor:
     """Take the arguments of the op."""
     return run(x, weights)

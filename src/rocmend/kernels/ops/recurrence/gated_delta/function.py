@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.choose import implementation
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.recurrence.gated_delta import OP, Problem
 from rocmend.kernels.plan_cache import cached
+from rocmend.kernels.select import implementation
 
 OP_NAME = "gated_delta"
 
 
 def gated_delta(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    g: torch.Tensor,
-    beta: torch.Tensor,
-    *,
-    state: torch.Tensor | None = None,
-    mask: torch.Tensor | None = None,
-) -> tuple[torch.Tensor, torch.Tensor]:
+    q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, *, state: Tensor | None = None, mask: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """Run ``S = g S; S += β (v - S k) kᵀ; y = S q`` over time.
 
     Args:
@@ -43,40 +37,24 @@ def gated_delta(
     Cost: reads q, k, v and the state once (prefill in chunks: twice), writes y and the state.
     Source: https://arxiv.org/abs/2412.06464
     """
-    out: tuple[torch.Tensor, torch.Tensor] = _steps((q, k, v, g, beta, state, mask))
+    out: tuple[Tensor, Tensor] = _steps((q, k, v, g, beta, state, mask))
     return out
 
 
 @cached
 def _steps(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    g: torch.Tensor,
-    beta: torch.Tensor,
-    state: torch.Tensor | None,
-    mask: torch.Tensor | None,
-) -> tuple[torch.Tensor, torch.Tensor]:
+    q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, state: Tensor | None, mask: Tensor | None
+) -> tuple[Tensor, Tensor]:
     """Check arguments and compute."""
     _check(q, k, v, g, beta, state, mask)
     problem = Problem(
         NAMES[v.dtype], k.shape[0], k.shape[1], k.shape[2], v.shape[2], k.shape[3], v.shape[3], g.dim() == 4
     )
-    out: tuple[torch.Tensor, torch.Tensor] = implementation(OP, v.device, problem)(
-        q, k, v, g, beta, state=state, mask=mask
-    )
+    out: tuple[Tensor, Tensor] = implementation(OP, v.device, problem)(q, k, v, g, beta, state=state, mask=mask)
     return out
 
 
-def _check(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    g: torch.Tensor,
-    beta: torch.Tensor,
-    state: torch.Tensor | None,
-    mask: torch.Tensor | None,
-) -> None:
+def _check(q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, state: Tensor | None, mask: Tensor | None) -> None:
     if not q.dim() == k.dim() == v.dim() == 4 or q.shape != k.shape or v.shape[:2] != k.shape[:2]:
         shapes = f"{tuple(q.shape)}, {tuple(k.shape)} and {tuple(v.shape)}"
         raise UsageError(OP_NAME, f"expected q and k [B, T, Hk, Dk] and v [B, T, Hv, Dv], got {shapes}.")

@@ -12,10 +12,19 @@ Source: https://arxiv.org/abs/2412.06464, https://arxiv.org/abs/2405.21060
 
 from __future__ import annotations
 
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
+from rocmend.kernels import allocate, executor
+from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.language import dot, narrow
+from rocmend.kernels.launch import launch
+from rocmend.kernels.tuning import config_for
+
+# Below this many steps they are taken one by one.
+LEAST_CHUNKED = 24
 
 # exp(-40) is below fp32's resolution of anything it could be added to; a decay of 0 has no logarithm.
 LEAST_LOG = tl.constexpr(-40.0)
@@ -45,47 +54,11 @@ def gate_at(g_ptr, beta_ptr, a_ptr, bias_ptr, head, g_place, beta_place, ok, low
 
 @triton.jit
 def recurrent_kernel(
-    q_ptr,
-    k_ptr,
-    v_ptr,
-    g_ptr,
-    beta_ptr,
-    a_ptr,
-    bias_ptr,
-    skip_ptr,
-    mask_ptr,
-    state_ptr,
-    y_ptr,
-    new_state_ptr,
-    T,
-    low,
-    high,
-    q_sb,
-    q_st,
-    q_sh,
-    k_sb,
-    k_st,
-    k_sh,
-    v_sb,
-    v_st,
-    v_sh,
-    g_sb,
-    g_st,
-    g_sh,
-    b_sb,
-    b_st,
-    b_sh,
-    HV: tl.constexpr,
-    HK: tl.constexpr,
-    DK: tl.constexpr,
-    DV: tl.constexpr,
-    DKP: tl.constexpr,
-    BLOCK_V: tl.constexpr,
-    SSD: tl.constexpr,
-    VECTOR: tl.constexpr,
-    HAS_STATE: tl.constexpr,
-    HAS_MASK: tl.constexpr,
-):
+    q_ptr, k_ptr, v_ptr, g_ptr, beta_ptr, a_ptr, bias_ptr, skip_ptr, mask_ptr, state_ptr, y_ptr, new_state_ptr, T,
+    low, high, q_sb, q_st, q_sh, k_sb, k_st, k_sh, v_sb, v_st, v_sh, g_sb, g_st, g_sh, b_sb, b_st, b_sh,
+    HV: tl.constexpr, HK: tl.constexpr, DK: tl.constexpr, DV: tl.constexpr, DKP: tl.constexpr,
+    BLOCK_V: tl.constexpr, SSD: tl.constexpr, VECTOR: tl.constexpr, HAS_STATE: tl.constexpr, HAS_MASK: tl.constexpr,
+):  # fmt: skip
     """Step by step: a few rows of one head's state a program."""
     pair = tl.program_id(0)
     b = (pair // HV).to(tl.int64)
@@ -137,36 +110,11 @@ def recurrent_kernel(
 
 @triton.jit
 def solve_kernel(
-    k_ptr,
-    v_ptr,
-    g_ptr,
-    beta_ptr,
-    mask_ptr,
-    w_ptr,
-    u_ptr,
-    T,
-    chunks,
-    k_sb,
-    k_st,
-    k_sh,
-    v_sb,
-    v_st,
-    v_sh,
-    g_sb,
-    g_st,
-    g_sh,
-    b_sb,
-    b_st,
-    b_sh,
-    HV: tl.constexpr,
-    HK: tl.constexpr,
-    DK: tl.constexpr,
-    DV: tl.constexpr,
-    DKP: tl.constexpr,
-    DVP: tl.constexpr,
-    CHUNK: tl.constexpr,
-    HAS_MASK: tl.constexpr,
-):
+    k_ptr, v_ptr, g_ptr, beta_ptr, mask_ptr, w_ptr, u_ptr, T, chunks, k_sb, k_st, k_sh, v_sb, v_st, v_sh, g_sb,
+    g_st, g_sh, b_sb, b_st, b_sh,
+    HV: tl.constexpr, HK: tl.constexpr, DK: tl.constexpr, DV: tl.constexpr, DKP: tl.constexpr, DVP: tl.constexpr,
+    CHUNK: tl.constexpr, HAS_MASK: tl.constexpr,
+):  # fmt: skip
     """``(I + A)⁻¹ (β exp(G) K)`` and ``(I + A)⁻¹ (β V)`` of one chunk of one head."""
     chunk = tl.program_id(0) % chunks
     pair = tl.program_id(0) // chunks
@@ -210,48 +158,12 @@ def solve_kernel(
 
 @triton.jit
 def chunk_kernel(
-    q_ptr,
-    k_ptr,
-    v_ptr,
-    w_ptr,
-    g_ptr,
-    beta_ptr,
-    a_ptr,
-    bias_ptr,
-    skip_ptr,
-    mask_ptr,
-    state_ptr,
-    y_ptr,
-    new_state_ptr,
-    T,
-    low,
-    high,
-    q_sb,
-    q_st,
-    q_sh,
-    k_sb,
-    k_st,
-    k_sh,
-    v_sb,
-    v_st,
-    v_sh,
-    g_sb,
-    g_st,
-    g_sh,
-    b_sb,
-    b_st,
+    q_ptr, k_ptr, v_ptr, w_ptr, g_ptr, beta_ptr, a_ptr, bias_ptr, skip_ptr, mask_ptr, state_ptr, y_ptr,
+    new_state_ptr, T, low, high, q_sb, q_st, q_sh, k_sb, k_st, k_sh, v_sb, v_st, v_sh, g_sb, g_st, g_sh, b_sb, b_st,
     b_sh,
-    HV: tl.constexpr,
-    HK: tl.constexpr,
-    DK: tl.constexpr,
-    DV: tl.constexpr,
-    DKP: tl.constexpr,
-    BLOCK_V: tl.constexpr,
-    CHUNK: tl.constexpr,
-    SSD: tl.constexpr,
-    HAS_STATE: tl.constexpr,
-    HAS_MASK: tl.constexpr,
-):
+    HV: tl.constexpr, HK: tl.constexpr, DK: tl.constexpr, DV: tl.constexpr, DKP: tl.constexpr,
+    BLOCK_V: tl.constexpr, CHUNK: tl.constexpr, SSD: tl.constexpr, HAS_STATE: tl.constexpr, HAS_MASK: tl.constexpr,
+):  # fmt: skip
     """Chunk after chunk: a few columns of one head's state, transposed [Dk, Dv], a program.
 
     ``v`` is what ``solve_kernel`` made of it where the rule is the delta rule.
@@ -311,3 +223,84 @@ def chunk_kernel(
         late = narrow(u * tl.exp(end - total)[:, None], half)
         state = dot(tl.trans(k), late, state * tl.exp(end))
     tl.store(new_state_ptr + place, state, mask=inside)
+
+
+def power_of_two(number: int, least: int = 16) -> int:
+    """Return the smallest power of two that is not less."""
+    return max(1 << max(number - 1, 0).bit_length(), least)
+
+
+def dense(tensor: Tensor) -> Tensor:
+    """Return a tensor whose last axis is dense."""
+    return tensor if tensor.stride(-1) == 1 else tensor.contiguous()
+
+
+def outputs(
+    batch: int, times: int, heads: int, dk: int, v: Tensor, state: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Allocate y and the new state; return the old state dense."""
+    y = allocate.empty((batch, times, heads, v.shape[3]), dtype=v.dtype, device=v.device)
+    new_state = allocate.empty((batch, heads, v.shape[3], dk), dtype=torch.float32, device=v.device)
+    return y, new_state, None if state is None else state.contiguous()
+
+
+def run(
+    q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, *, state: Tensor | None = None, mask: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Launch the kernels; see ``function.gated_delta``."""
+    batch, times, hk, dk = k.shape
+    hv, dv = v.shape[2:]
+    q, k, v = dense(q), dense(k), dense(v)
+    vector = g.dim() == 4
+    g = dense(g) if vector else g
+    y, new_state, state = outputs(batch, times, hv, dk, v, state)
+    if new_state.numel() == 0 or times == 0:
+        new_state.zero_() if state is None else new_state.copy_(state)
+        return y, new_state
+    target = executor.target_for(v.device)
+    seen = None if mask is None else mask.contiguous().view(torch.uint8)
+    shape = {"HV": hv, "HK": hk, "DK": dk, "DV": dv, "DKP": power_of_two(dk)}
+    options = {"SSD": False, "HAS_STATE": state is not None, "HAS_MASK": mask is not None}
+    gate_strides = (*g.stride()[:3], *beta.stride())
+    kind = f"{NAMES[v.dtype]}-{'wide' if max(dk, dv) > 128 else 'usual'}"
+    config = config_for("gated_delta", "chunk", kind, target)
+    if vector or times < config.get("least_times", LEAST_CHUNKED):
+        config = config_for("gated_delta", "recurrent", "step" if times == 1 else "steps", target)
+        rows = min(int(config.constants["BLOCK_V"]), power_of_two(dv, 1))
+        launch(
+            recurrent_kernel,
+            (batch * hv, -(-dv // rows)),
+            (
+                q, k, v, g, beta, None, None, None, seen, state, y, new_state, times, 0.0, 0.0,
+                *q.stride()[:3], *k.stride()[:3], *v.stride()[:3], *gate_strides,
+            ),
+            {**shape, **options, "VECTOR": vector, "BLOCK_V": rows},
+            config,
+        )  # fmt: skip
+        return y, new_state
+    solve = config_for("gated_delta", "solve", kind, target)
+    chunk = int(config.constants["CHUNK"])
+    chunks = -(-times // chunk)
+    w = allocate.empty((batch, hv, times, dk), dtype=v.dtype, device=v.device)
+    u = allocate.empty((batch, hv, times, dv), dtype=v.dtype, device=v.device)
+    launch(
+        solve_kernel,
+        (batch * hv * chunks,),
+        (
+            k, v, g, beta, seen, w, u, times, chunks, *k.stride()[:3], *v.stride()[:3], *gate_strides,
+        ),
+        {**shape, "DVP": power_of_two(dv), "CHUNK": chunk, "HAS_MASK": mask is not None},
+        solve,
+    )  # fmt: skip
+    columns = min(int(config.constants["BLOCK_V"]), power_of_two(dv))
+    launch(
+        chunk_kernel,
+        (batch * hv, -(-dv // columns)),
+        (
+            q, k, u, w, g, beta, None, None, None, seen, state, y, new_state, times, 0.0, 0.0,
+            *q.stride()[:3], *k.stride()[:3], hv * times * dv, dv, times * dv, *gate_strides,
+        ),
+        {**shape, **options, "BLOCK_V": columns, "CHUNK": chunk},
+        config,
+    )  # fmt: skip
+    return y, new_state

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 
 def gated_delta(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    g: torch.Tensor,
-    beta: torch.Tensor,
-    *,
-    state: torch.Tensor | None = None,
-    mask: torch.Tensor | None = None,
-) -> tuple[torch.Tensor, torch.Tensor]:
+    q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, *, state: Tensor | None = None, mask: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """Run the gated delta rule; half types are computed in fp32."""
     wide = torch.float64 if q.dtype == torch.float64 else torch.float32
     batch, times, hk, dk = k.shape

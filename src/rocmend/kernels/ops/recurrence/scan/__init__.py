@@ -35,7 +35,7 @@ OP = register(
         reference=f"{HERE}.reference:cumsum",
         problem=Problem,
         implementations=(
-            Implementation("pieces", "triton", f"{HERE}.host:run"),
+            Implementation("pieces", "triton", f"{HERE}.kernel:run"),
             Implementation("torch", "reference", f"{HERE}.reference:run"),
         ),
         dtypes=tuple(BYTES),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import torch
+from torch import Tensor
 
 from rocmend.kernels.dtypes import BY_NAME
 from rocmend.kernels.op import Tolerance
@@ -20,7 +21,7 @@ def _output(dtype: str, function: str) -> str:
     return "float32" if function == "logcumsumexp" and not BY_NAME[dtype].is_floating_point else dtype
 
 
-def _input(m: Maker, dtype: str, function: str, shape: tuple[int, ...], *, edges: bool) -> torch.Tensor:
+def _input(m: Maker, dtype: str, function: str, shape: tuple[int, ...], *, edges: bool) -> Tensor:
     if function in ("cummax", "cummin") or dtype == "bool":
         return elements(m, *shape, dtype=dtype)
     if not BY_NAME[dtype].is_floating_point:

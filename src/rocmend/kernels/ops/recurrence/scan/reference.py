@@ -3,36 +3,37 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from rocmend.kernels.ops.rowwise.sort.reference import comparable
 
 
-def cumsum(x: torch.Tensor, axis: int | None, *, reverse: bool = False, inclusive: bool = True) -> torch.Tensor:
+def cumsum(x: Tensor, axis: int | None, *, reverse: bool = False, inclusive: bool = True) -> Tensor:
     """Scan with a sum."""
     return run(x, axis, op="sum", reverse=reverse, inclusive=inclusive, dtype=result_type(x.dtype, "sum"))
 
 
-def cumsum_flat(x: torch.Tensor, axis: int) -> torch.Tensor:
+def cumsum_flat(x: Tensor, axis: int) -> Tensor:
     """Sum one row in its own type: integers wrap in any order."""
     return x.cumsum(axis, dtype=x.dtype)
 
 
-def cumprod(x: torch.Tensor, axis: int | None, *, reverse: bool = False, inclusive: bool = True) -> torch.Tensor:
+def cumprod(x: Tensor, axis: int | None, *, reverse: bool = False, inclusive: bool = True) -> Tensor:
     """Scan with a product."""
     return run(x, axis, op="prod", reverse=reverse, inclusive=inclusive, dtype=x.dtype)
 
 
-def cummax(x: torch.Tensor, axis: int | None, *, reverse: bool = False, inclusive: bool = True) -> torch.Tensor:
+def cummax(x: Tensor, axis: int | None, *, reverse: bool = False, inclusive: bool = True) -> Tensor:
     """Scan with the larger of two."""
     return run(x, axis, op="max", reverse=reverse, inclusive=inclusive, dtype=x.dtype)
 
 
-def cummin(x: torch.Tensor, axis: int | None, *, reverse: bool = False, inclusive: bool = True) -> torch.Tensor:
+def cummin(x: Tensor, axis: int | None, *, reverse: bool = False, inclusive: bool = True) -> Tensor:
     """Scan with the smaller of two."""
     return run(x, axis, op="min", reverse=reverse, inclusive=inclusive, dtype=x.dtype)
 
 
-def logcumsumexp(x: torch.Tensor, axis: int | None, *, reverse: bool = False, inclusive: bool = True) -> torch.Tensor:
+def logcumsumexp(x: Tensor, axis: int | None, *, reverse: bool = False, inclusive: bool = True) -> Tensor:
     """Scan with log(exp(a) + exp(b))."""
     dtype = result_type(x.dtype, "logsumexp")
     return run(x, axis, op="logsumexp", reverse=reverse, inclusive=inclusive, dtype=dtype)
@@ -47,9 +48,7 @@ def result_type(dtype: torch.dtype, op: str) -> torch.dtype:
     return dtype
 
 
-def run(
-    x: torch.Tensor, axis: int | None, *, op: str, reverse: bool, inclusive: bool, dtype: torch.dtype
-) -> torch.Tensor:
+def run(x: Tensor, axis: int | None, *, op: str, reverse: bool, inclusive: bool, dtype: torch.dtype) -> Tensor:
     """Compute what the other implementations do, in float64 or int64; ``axis`` None takes all as one row."""
     if axis is None:
         x, axis = x.reshape(-1), 0
@@ -77,7 +76,7 @@ def run(
     return _to(scanned, dtype, compared=op in ("max", "min"))
 
 
-def _extreme(x: torch.Tensor, *, largest: bool) -> torch.Tensor:
+def _extreme(x: Tensor, *, largest: bool) -> Tensor:
     """Return the extreme so far with the sign of zero that MLX leaves: cummax takes the later, cummin the earlier.
 
     The extreme is zero from the row's first zero on, as long as it is zero: that is the one cummin keeps, and cummax
@@ -109,7 +108,7 @@ def _identity(op: str, dtype: torch.dtype, wide: torch.dtype) -> float | int:
     return info.max if op == "min" else info.min
 
 
-def _to(x: torch.Tensor, dtype: torch.dtype, *, compared: bool) -> torch.Tensor:
+def _to(x: Tensor, dtype: torch.dtype, *, compared: bool) -> Tensor:
     """Cut numbers to a type as integers wrap."""
     if dtype == torch.bool:
         return x != 0

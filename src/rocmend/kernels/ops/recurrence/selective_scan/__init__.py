@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rocmend.kernels.common.floats import bytes_of, unfit
+from rocmend.kernels.common.floats import bytes_of, rejects_dtype
 from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
 from rocmend.kernels.registry import register
 from rocmend.kernels.target import Target
@@ -12,7 +12,7 @@ from rocmend.kernels.target import Target
 HERE = "rocmend.kernels.ops.recurrence.selective_scan"
 MOST_STATE = 256
 # Backward by implementation.
-BACKWARD = {"chunks": f"{HERE}.host:run_gradients", "torch": f"{HERE}.reference:gradients"}
+BACKWARD = {"chunks": f"{HERE}.kernel:run_gradients", "torch": f"{HERE}.reference:gradients"}
 
 
 class Problem(NamedTuple):
@@ -25,10 +25,10 @@ class Problem(NamedTuple):
     state_dim: int
 
 
-def _unfit_chunks(problem: Problem, target: Target) -> str | None:
+def _rejects_chunks(problem: Problem, target: Target) -> str | None:
     if problem.state_dim > MOST_STATE:
         return f"the kernel takes states of up to {MOST_STATE}"
-    return unfit(problem, target)
+    return rejects_dtype(problem, target)
 
 
 def _cost(p: Problem) -> Cost:
@@ -50,7 +50,7 @@ OP = register(
         problem=Problem,
         implementations=(
             Implementation(
-                "chunks", "triton", f"{HERE}.host:run", _unfit_chunks, note="state in registers, chunks in parallel"
+                "chunks", "triton", f"{HERE}.kernel:run", _rejects_chunks, note="state in registers, chunks in parallel"
             ),
             Implementation("torch", "reference", f"{HERE}.reference:selective_scan"),
         ),

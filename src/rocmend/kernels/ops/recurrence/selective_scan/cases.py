@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from rocmend.kernels.op import Tolerance
 from rocmend.kernels.suite import Call, Case, Maker, Size
@@ -15,7 +16,7 @@ HERE = "rocmend.kernels.ops.recurrence.selective_scan"
 Shape = tuple[int, int, int, int]  # B, T, M, N
 
 
-def _inputs(m: Maker, dtype: str, shape: Shape, *, full: bool) -> tuple[tuple[Any, ...], torch.Tensor | None]:
+def _inputs(m: Maker, dtype: str, shape: Shape, *, full: bool) -> tuple[tuple[Any, ...], Tensor | None]:
     batch, times, channels, n = shape
     dt = torch.nn.functional.softplus(m.normal(batch, times, channels) - 2.0).to(getattr(torch, dtype))
     a = -torch.exp(m.normal(channels, n))

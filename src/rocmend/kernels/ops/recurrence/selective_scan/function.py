@@ -5,18 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.choose import implementation
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.op import resolve
 from rocmend.kernels.ops.recurrence.selective_scan import BACKWARD, OP, Problem
 from rocmend.kernels.plan_cache import cached
+from rocmend.kernels.select import implementation
 
 OP_NAME = "selective_scan"
 
 
-def _problem(x: torch.Tensor, a: torch.Tensor) -> Problem:
+def _problem(x: Tensor, a: Tensor) -> Problem:
     batch, times, channels = x.shape
     return Problem(NAMES[x.dtype], batch, times, channels, a.shape[1])
 
@@ -25,20 +26,18 @@ class _Scan(torch.autograd.Function):
     """Carries the gradients of all inputs."""
 
     @staticmethod
-    def forward(ctx: Any, *inputs: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
+    def forward(ctx: Any, *inputs: Tensor | None) -> tuple[Tensor, Tensor]:
         """Scan and keep the inputs."""
         x, dt, a, b, c, d, state = inputs
         ctx.save_for_backward(*inputs)
         ctx.set_materialize_grads(False)
         if x is None or a is None:
             raise UsageError(OP_NAME, "expected x and a, got None.")
-        out: tuple[torch.Tensor, torch.Tensor] = implementation(OP, x.device, _problem(x, a))(
-            x, dt, a, b, c, d, state=state
-        )
+        out: tuple[Tensor, Tensor] = implementation(OP, x.device, _problem(x, a))(x, dt, a, b, c, d, state=state)
         return out
 
     @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
         """Return the gradients."""
         x, dt, a, b, c, d, state = ctx.saved_tensors
         grad, state_grad = grads
@@ -49,15 +48,8 @@ class _Scan(torch.autograd.Function):
 
 
 def selective_scan(
-    x: torch.Tensor,
-    dt: torch.Tensor,
-    a: torch.Tensor,
-    b: torch.Tensor,
-    c: torch.Tensor,
-    d: torch.Tensor | None = None,
-    *,
-    state: torch.Tensor | None = None,
-) -> tuple[torch.Tensor, torch.Tensor]:
+    x: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, d: Tensor | None = None, *, state: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """Run ``h = exp(dt A) h + dt x B; y = h C + D x`` over time.
 
     Args:
@@ -78,43 +70,35 @@ def selective_scan(
     Cost: reads x and dt twice (once where the sequence is short) and writes y once.
     Source: https://arxiv.org/abs/2312.00752
     """
-    out: tuple[torch.Tensor, torch.Tensor] = _steps((x, dt, a, b, c, d, state))
+    out: tuple[Tensor, Tensor] = _steps((x, dt, a, b, c, d, state))
     return out
 
 
 @cached
 def _steps(
-    x: torch.Tensor,
-    dt: torch.Tensor,
-    a: torch.Tensor,
-    b: torch.Tensor,
-    c: torch.Tensor,
-    d: torch.Tensor | None,
-    state: torch.Tensor | None,
-) -> tuple[torch.Tensor, torch.Tensor]:
+    x: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, d: Tensor | None, state: Tensor | None
+) -> tuple[Tensor, Tensor]:
     """Check arguments and compute."""
     _check(x, dt, a, b, c, d, state)
     inputs = (x, dt, a, b, c, d, state)
     if torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in inputs):
-        traced: tuple[torch.Tensor, torch.Tensor] = _Scan.apply(*inputs)  # type: ignore[no-untyped-call]  # torch's stub
+        traced: tuple[Tensor, Tensor] = _Scan.apply(*inputs)  # type: ignore[no-untyped-call]  # torch's stub
         return traced
-    out: tuple[torch.Tensor, torch.Tensor] = implementation(OP, x.device, _problem(x, a))(
-        x, dt, a, b, c, d, state=state
-    )
+    out: tuple[Tensor, Tensor] = implementation(OP, x.device, _problem(x, a))(x, dt, a, b, c, d, state=state)
     return out
 
 
 def selective_scan_gradients(
-    x: torch.Tensor,
-    dt: torch.Tensor,
-    a: torch.Tensor,
-    b: torch.Tensor,
-    c: torch.Tensor,
-    d: torch.Tensor | None,
-    state: torch.Tensor | None,
-    grad: torch.Tensor,
-    state_grad: torch.Tensor | None = None,
-) -> tuple[torch.Tensor | None, ...]:
+    x: Tensor,
+    dt: Tensor,
+    a: Tensor,
+    b: Tensor,
+    c: Tensor,
+    d: Tensor | None,
+    state: Tensor | None,
+    grad: Tensor,
+    state_grad: Tensor | None = None,
+) -> tuple[Tensor | None, ...]:
     """Return the gradients of ``selective_scan``: of x, dt, a, b, c, d (None without one) and the state.
 
     Args:
@@ -143,19 +127,11 @@ def selective_scan_gradients(
         return resolve(BACKWARD["torch"])(x, dt, a, b, c, d, state, grad, state_grad)  # type: ignore[no-any-return]  # looked up by name
     chosen = implementation(OP, x.device, _problem(x, a))
     name = next(one.name for one in OP.implementations if resolve(one.run) is chosen)
-    out: tuple[torch.Tensor | None, ...] = resolve(BACKWARD[name])(x, dt, a, b, c, d, state, grad, state_grad)
+    out: tuple[Tensor | None, ...] = resolve(BACKWARD[name])(x, dt, a, b, c, d, state, grad, state_grad)
     return out
 
 
-def _check(
-    x: torch.Tensor,
-    dt: torch.Tensor,
-    a: torch.Tensor,
-    b: torch.Tensor,
-    c: torch.Tensor,
-    d: torch.Tensor | None,
-    state: torch.Tensor | None,
-) -> None:
+def _check(x: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, d: Tensor | None, state: Tensor | None) -> None:
     if x.dim() != 3 or dt.shape != x.shape:
         raise UsageError(OP_NAME, f"expected x and dt [B, T, M], got {tuple(x.shape)} and {tuple(dt.shape)}.")
     batch, times, channels = x.shape

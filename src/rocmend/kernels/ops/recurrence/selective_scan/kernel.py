@@ -6,10 +6,17 @@ second carries states from chunk to chunk, the third runs each chunk from its tr
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
+from rocmend.kernels import allocate, executor
 from rocmend.kernels.language import narrow
+from rocmend.kernels.launch import launch
+from rocmend.kernels.tuning import config_for
 
 
 @triton.jit
@@ -31,40 +38,11 @@ def advance(state, a, x, dt, b):
 
 @triton.jit
 def scan_kernel(
-    x_ptr,
-    dt_ptr,
-    a_ptr,
-    b_ptr,
-    c_ptr,
-    skip_ptr,
-    state_ptr,
-    y_ptr,
-    end_ptr,
-    sum_ptr,
-    T,
-    M,
-    chunks,
-    chunk,
-    x_sb,
-    x_st,
-    x_sd,
-    dt_sb,
-    dt_st,
-    dt_sd,
-    b_sb,
-    b_st,
-    b_sn,
-    c_sb,
-    c_st,
-    c_sn,
-    N: tl.constexpr,
-    NP: tl.constexpr,
-    BLOCK_D: tl.constexpr,
-    HAS_STATE: tl.constexpr,
-    HAS_SKIP: tl.constexpr,
-    OUTPUT: tl.constexpr,
-    ENDS: tl.constexpr,
-):
+    x_ptr, dt_ptr, a_ptr, b_ptr, c_ptr, skip_ptr, state_ptr, y_ptr, end_ptr, sum_ptr, T, M, chunks, chunk, x_sb,
+    x_st, x_sd, dt_sb, dt_st, dt_sd, b_sb, b_st, b_sn, c_sb, c_st, c_sn,
+    N: tl.constexpr, NP: tl.constexpr, BLOCK_D: tl.constexpr, HAS_STATE: tl.constexpr, HAS_SKIP: tl.constexpr,
+    OUTPUT: tl.constexpr, ENDS: tl.constexpr,
+):  # fmt: skip
     """Run one chunk of a few channels from its state (zero where none): outputs, or its end and the sum of its dt."""
     b = (tl.program_id(0) // chunks).to(tl.int64)
     part = tl.program_id(0) % chunks
@@ -126,18 +104,9 @@ def scan_kernel(
 
 @triton.jit
 def carry_kernel(
-    ends_ptr,
-    sum_ptr,
-    a_ptr,
-    state_ptr,
-    new_state_ptr,
-    M,
-    chunks,
-    N: tl.constexpr,
-    NP: tl.constexpr,
-    BLOCK_D: tl.constexpr,
-    HAS_STATE: tl.constexpr,
-):
+    ends_ptr, sum_ptr, a_ptr, state_ptr, new_state_ptr, M, chunks,
+    N: tl.constexpr, NP: tl.constexpr, BLOCK_D: tl.constexpr, HAS_STATE: tl.constexpr,
+):  # fmt: skip
     """Turn the chunks' ends, each from a zero state, into the states before the chunks; the last is the new state."""
     b = tl.program_id(0).to(tl.int64)
     d = tl.program_id(1) * BLOCK_D + tl.arange(0, BLOCK_D)
@@ -159,34 +128,10 @@ def carry_kernel(
 
 @triton.jit
 def backward_kernel(
-    x_ptr,
-    dt_ptr,
-    a_ptr,
-    b_ptr,
-    c_ptr,
-    skip_ptr,
-    starts_ptr,
-    grad_ptr,
-    state_grad_ptr,
-    history_ptr,
-    dx_ptr,
-    ddt_ptr,
-    da_ptr,
-    db_ptr,
-    dc_ptr,
-    dskip_ptr,
-    dstate_ptr,
-    T,
-    M,
-    chunks,
-    chunk,
-    d_blocks,
-    N: tl.constexpr,
-    NP: tl.constexpr,
-    BLOCK_D: tl.constexpr,
-    HAS_SKIP: tl.constexpr,
-    HAS_STATE_GRAD: tl.constexpr,
-):
+    x_ptr, dt_ptr, a_ptr, b_ptr, c_ptr, skip_ptr, starts_ptr, grad_ptr, state_grad_ptr, history_ptr, dx_ptr,
+    ddt_ptr, da_ptr, db_ptr, dc_ptr, dskip_ptr, dstate_ptr, T, M, chunks, chunk, d_blocks,
+    N: tl.constexpr, NP: tl.constexpr, BLOCK_D: tl.constexpr, HAS_SKIP: tl.constexpr, HAS_STATE_GRAD: tl.constexpr,
+):  # fmt: skip
     """Chunk after chunk from the last: run it again, keep its states, then go back through it.
 
     All inputs are dense. Gradients of B and C are parts, one a block of channels; those of A and D one a batch entry.
@@ -247,3 +192,132 @@ def backward_kernel(
     tl.store(da_ptr + whole, da, mask=inside)
     tl.store(dstate_ptr + whole, back, mask=inside)
     tl.store(dskip_ptr + b * M + d, dskip, mask=in_d)
+
+
+class Gradients(NamedTuple):
+    """Gradients of the inputs, in their order and types; ``d`` is None where there was none."""
+
+    x: Tensor
+    dt: Tensor
+    a: Tensor
+    b: Tensor
+    c: Tensor
+    d: Tensor | None
+    state: Tensor
+
+
+def _sizes(n: int, block: int, channels: int) -> tuple[dict[str, object], int]:
+    """Return the tile as constants and the number of blocks of channels."""
+    return {"N": n, "NP": max(1 << max(n - 1, 0).bit_length(), 1), "BLOCK_D": block}, -(-channels // block)
+
+
+def run(
+    x: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, d: Tensor | None = None, *, state: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Launch the kernels; see ``function.selective_scan``."""
+    y, new_state, _ = forward(x, dt, a, b, c, d, state)
+    return y, new_state
+
+
+def forward(
+    x: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, d: Tensor | None, state: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Run the scan; also return the states before the chunks, where it was cut into any."""
+    batch, times, channels = x.shape
+    n = a.shape[1]
+    y = allocate.empty(x.shape, dtype=x.dtype, device=x.device)
+    new_state = allocate.empty((batch, channels, n), dtype=torch.float32, device=x.device)
+    state = None if state is None else state.contiguous()
+    if times == 0 or n == 0 or new_state.numel() == 0:
+        new_state.zero_() if state is None else new_state.copy_(state)
+        return y if n else _only_skip(y, x, d), new_state, None
+    target = executor.target_for(x.device)
+    config = config_for("selective_scan", "scan", "step" if times <= 4 else "long", target)
+    chunk = int(config.get("chunk", 64))
+    chunks = -(-times // chunk) if times > 2 * chunk else 1
+    chunk = chunk if chunks > 1 else times
+    tile, blocks = _sizes(n, int(config.constants["BLOCK_D"]), channels)
+    a, d = a.contiguous(), None if d is None else d.contiguous()
+    strides = (*x.stride(), *dt.stride(), *b.stride(), *c.stride())
+    grid = (batch * chunks, blocks)
+    starts, used = state, state is not None
+    if chunks > 1:
+        starts, used = allocate.empty((batch, chunks, channels, n), dtype=torch.float32, device=x.device), True
+        sums = allocate.empty((batch, chunks, channels), dtype=torch.float32, device=x.device)
+        launch(
+            scan_kernel,
+            grid,
+            (x, dt, a, b, c, None, None, None, starts, sums, times, channels, chunks, chunk, *strides),
+            {**tile, "HAS_STATE": False, "HAS_SKIP": False, "OUTPUT": False, "ENDS": True},
+            config,
+        )
+        launch(
+            carry_kernel,
+            (batch, blocks),
+            (starts, sums, a, state, new_state, channels, chunks),
+            {**tile, "HAS_STATE": state is not None},
+            config,
+        )
+    launch(
+        scan_kernel,
+        grid,
+        (x, dt, a, b, c, d, starts, y, new_state, None, times, channels, chunks, chunk, *strides),
+        {**tile, "HAS_STATE": used, "HAS_SKIP": d is not None, "OUTPUT": True, "ENDS": chunks == 1},
+        config,
+    )
+    return y, new_state, starts if chunks > 1 else None
+
+
+def _only_skip(y: Tensor, x: Tensor, d: Tensor | None) -> Tensor:
+    """A state of no size: what is left is ``D x``."""
+    return y.zero_() if d is None else y.copy_(x.float() * d.float())
+
+
+def run_gradients(
+    x: Tensor,
+    dt: Tensor,
+    a: Tensor,
+    b: Tensor,
+    c: Tensor,
+    d: Tensor | None,
+    state: Tensor | None,
+    grad: Tensor,
+    state_grad: Tensor | None,
+) -> Gradients:
+    """Launch the backward kernels: the states before the chunks again, then back through them."""
+    batch, times, channels = x.shape
+    n = a.shape[1]
+    x, dt, a, b, c, grad = (tensor.contiguous() for tensor in (x, dt, a, b, c, grad))
+    _, _, starts = forward(x, dt, a, b, c, d, state)
+    target = executor.target_for(x.device)
+    chunk = int(config_for("selective_scan", "scan", "step" if times <= 4 else "long", target).get("chunk", 64))
+    config = config_for("selective_scan", "backward", "*", target)
+    chunks = -(-times // chunk) if times > 2 * chunk else 1
+    chunk = chunk if chunks > 1 else times
+    if starts is None:
+        fresh = torch.zeros((batch, channels, n), dtype=torch.float32, device=x.device)
+        starts = fresh if state is None else state.contiguous().float()
+    tile, blocks = _sizes(n, int(config.constants["BLOCK_D"]), channels)
+
+    def room(*shape: int) -> Tensor:
+        return allocate.empty(shape, dtype=torch.float32, device=x.device)
+
+    dx, ddt = allocate.empty_like(x), allocate.empty_like(dt)
+    da, dstate, dskip = room(batch, channels, n), room(batch, channels, n), room(batch, channels)
+    db, dc = room(batch, blocks, times, n), room(batch, blocks, times, n)
+    history = room(batch, chunk, channels, n)
+    launch(
+        backward_kernel,
+        (batch, blocks),
+        (
+            x, dt, a, b, c, None if d is None else d.contiguous(), starts, grad,
+            None if state_grad is None else state_grad.contiguous(), history, dx, ddt, da, db, dc, dskip, dstate,
+            times, channels, chunks, chunk, blocks,
+        ),
+        {**tile, "HAS_SKIP": d is not None, "HAS_STATE_GRAD": state_grad is not None},
+        config,
+    )  # fmt: skip
+    return Gradients(
+        dx, ddt, da.sum(0).to(a.dtype), db.sum(1).to(b.dtype), dc.sum(1).to(c.dtype),
+        None if d is None else dskip.sum(0).to(d.dtype), dstate,
+    )  # fmt: skip

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 
 def selective_scan(
-    x: torch.Tensor,
-    dt: torch.Tensor,
-    a: torch.Tensor,
-    b: torch.Tensor,
-    c: torch.Tensor,
-    d: torch.Tensor | None = None,
-    *,
-    state: torch.Tensor | None = None,
-) -> tuple[torch.Tensor, torch.Tensor]:
+    x: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, d: Tensor | None = None, *, state: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """Run Mamba's recurrence; half types are computed in fp32."""
     wide = torch.float64 if x.dtype == torch.float64 else torch.float32
     batch, times, channels = x.shape
@@ -32,16 +26,16 @@ def selective_scan(
 
 
 def gradients(
-    x: torch.Tensor,
-    dt: torch.Tensor,
-    a: torch.Tensor,
-    b: torch.Tensor,
-    c: torch.Tensor,
-    d: torch.Tensor | None,
-    state: torch.Tensor | None,
-    grad: torch.Tensor,
-    state_grad: torch.Tensor | None,
-) -> tuple[torch.Tensor | None, ...]:
+    x: Tensor,
+    dt: Tensor,
+    a: Tensor,
+    b: Tensor,
+    c: Tensor,
+    d: Tensor | None,
+    state: Tensor | None,
+    grad: Tensor,
+    state_grad: Tensor | None,
+) -> tuple[Tensor | None, ...]:
     """Return the gradients of x, dt, a, b, c, d (None without one) and the state, by autograd."""
     wide = torch.float64 if x.dtype == torch.float64 else torch.float32
     before = x.new_zeros(x.shape[0], x.shape[2], a.shape[1]) if state is None else state

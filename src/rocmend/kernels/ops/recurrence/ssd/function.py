@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.choose import implementation
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.recurrence.ssd import OP, Problem
 from rocmend.kernels.plan_cache import cached
+from rocmend.kernels.select import implementation
 
 OP_NAME = "ssd_scan"
 
 
 def ssd_scan(
-    x: torch.Tensor,
-    dt: torch.Tensor,
-    a_log: torch.Tensor,
-    b: torch.Tensor,
-    c: torch.Tensor,
-    d: torch.Tensor,
-    dt_bias: torch.Tensor,
+    x: Tensor,
+    dt: Tensor,
+    a_log: Tensor,
+    b: Tensor,
+    c: Tensor,
+    d: Tensor,
+    dt_bias: Tensor,
     *,
-    state: torch.Tensor | None = None,
+    state: Tensor | None = None,
     time_step_limit: tuple[float, float] = (0.001, 100.0),
-    mask: torch.Tensor | None = None,
-) -> tuple[torch.Tensor, torch.Tensor]:
+    mask: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
     """Run ``S = exp(-exp(A_log) dt) S + dt x Bᵀ; y = S C + D x`` over time, ``dt = clip(softplus(dt + dt_bias))``.
 
     Args:
@@ -50,42 +51,34 @@ def ssd_scan(
     Source: https://arxiv.org/abs/2405.21060
     """
     low, high = time_step_limit
-    out: tuple[torch.Tensor, torch.Tensor] = _steps(
-        (x, dt, a_log, b, c, d, dt_bias, state, mask), (float(low), float(high))
-    )
+    out: tuple[Tensor, Tensor] = _steps((x, dt, a_log, b, c, d, dt_bias, state, mask), (float(low), float(high)))
     return out
 
 
 @cached
 def _steps(
-    x: torch.Tensor,
-    dt: torch.Tensor,
-    a_log: torch.Tensor,
-    b: torch.Tensor,
-    c: torch.Tensor,
-    d: torch.Tensor,
-    dt_bias: torch.Tensor,
-    state: torch.Tensor | None,
-    mask: torch.Tensor | None,
+    x: Tensor,
+    dt: Tensor,
+    a_log: Tensor,
+    b: Tensor,
+    c: Tensor,
+    d: Tensor,
+    dt_bias: Tensor,
+    state: Tensor | None,
+    mask: Tensor | None,
     time_step_limit: tuple[float, float],
-) -> tuple[torch.Tensor, torch.Tensor]:
+) -> tuple[Tensor, Tensor]:
     """Check arguments and compute."""
     _check(x, dt, b, c, (a_log, d, dt_bias), state, mask)
     problem = Problem(NAMES[x.dtype], x.shape[0], x.shape[1], x.shape[2], b.shape[2], x.shape[3], b.shape[3])
-    out: tuple[torch.Tensor, torch.Tensor] = implementation(OP, x.device, problem)(
+    out: tuple[Tensor, Tensor] = implementation(OP, x.device, problem)(
         x, dt, a_log, b, c, d, dt_bias, state=state, time_step_limit=time_step_limit, mask=mask
     )
     return out
 
 
 def _check(
-    x: torch.Tensor,
-    dt: torch.Tensor,
-    b: torch.Tensor,
-    c: torch.Tensor,
-    vectors: tuple[torch.Tensor, ...],
-    state: torch.Tensor | None,
-    mask: torch.Tensor | None,
+    x: Tensor, dt: Tensor, b: Tensor, c: Tensor, vectors: tuple[Tensor, ...], state: Tensor | None, mask: Tensor | None
 ) -> None:
     if x.dim() != 4 or b.dim() != 4 or b.shape != c.shape or b.shape[:2] != x.shape[:2]:
         shapes = f"{tuple(x.shape)}, {tuple(b.shape)} and {tuple(c.shape)}"

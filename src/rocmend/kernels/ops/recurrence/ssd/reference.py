@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 
 def ssd_scan(
-    x: torch.Tensor,
-    dt: torch.Tensor,
-    a_log: torch.Tensor,
-    b: torch.Tensor,
-    c: torch.Tensor,
-    d: torch.Tensor,
-    dt_bias: torch.Tensor,
+    x: Tensor,
+    dt: Tensor,
+    a_log: Tensor,
+    b: Tensor,
+    c: Tensor,
+    d: Tensor,
+    dt_bias: Tensor,
     *,
-    state: torch.Tensor | None = None,
+    state: Tensor | None = None,
     time_step_limit: tuple[float, float] = (0.001, 100.0),
-    mask: torch.Tensor | None = None,
-) -> tuple[torch.Tensor, torch.Tensor]:
+    mask: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
     """Run Mamba-2's recurrence; half types are computed in fp32."""
     wide = torch.float64 if x.dtype == torch.float64 else torch.float32
     batch, times, heads, width = x.shape

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rocmend.kernels.common.floats import bytes_of, unfit
+from rocmend.kernels.common.floats import bytes_of, rejects_dtype
 from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
 from rocmend.kernels.registry import register
 from rocmend.kernels.target import Target
@@ -22,10 +22,10 @@ class Problem(NamedTuple):
     head_dim: int
 
 
-def _unfit_state(problem: Problem, target: Target) -> str | None:
+def _rejects_state(problem: Problem, target: Target) -> str | None:
     if problem.head_dim > 256:
         return "the kernel takes head dimensions up to 256"
-    return unfit(problem, target)
+    return rejects_dtype(problem, target)
 
 
 def _cost(p: Problem) -> Cost:
@@ -42,7 +42,7 @@ OP = register(
         reference=f"{HERE}.reference:wkv7",
         problem=Problem,
         implementations=(
-            Implementation("state", "triton", f"{HERE}.host:run", _unfit_state, note="state in registers, in fp32"),
+            Implementation("state", "triton", f"{HERE}.kernel:run", _rejects_state, note="state in registers, in fp32"),
             Implementation("torch", "reference", f"{HERE}.reference:wkv7"),
         ),
         dtypes=("float32", "float16", "bfloat16"),

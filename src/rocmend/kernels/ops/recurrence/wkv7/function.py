@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.choose import implementation
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.recurrence.wkv7 import OP, Problem
 from rocmend.kernels.plan_cache import cached
+from rocmend.kernels.select import implementation
 
 OP_NAME = "wkv7"
 
 
 def wkv7(
-    r: torch.Tensor,
-    w: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    a: torch.Tensor,
-    b: torch.Tensor,
-    *,
-    state: torch.Tensor | None = None,
-) -> tuple[torch.Tensor, torch.Tensor]:
+    r: Tensor, w: Tensor, k: Tensor, v: Tensor, a: Tensor, b: Tensor, *, state: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """Run ``S = S diag(w) + v kᵀ + (S a) bᵀ; y = S r`` over time.
 
     Args:
@@ -43,20 +37,14 @@ def wkv7(
     Cost: reads the six inputs and the state once, writes y and the state; steps follow each other.
     Source: https://arxiv.org/abs/2503.14456
     """
-    out: tuple[torch.Tensor, torch.Tensor] = _steps((r, w, k, v, a, b, state))
+    out: tuple[Tensor, Tensor] = _steps((r, w, k, v, a, b, state))
     return out
 
 
 @cached
 def _steps(
-    r: torch.Tensor,
-    w: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    a: torch.Tensor,
-    b: torch.Tensor,
-    state: torch.Tensor | None,
-) -> tuple[torch.Tensor, torch.Tensor]:
+    r: Tensor, w: Tensor, k: Tensor, v: Tensor, a: Tensor, b: Tensor, state: Tensor | None
+) -> tuple[Tensor, Tensor]:
     """Check arguments and compute."""
     rest = (w, k, v, a, b)
     if r.dim() != 4 or any(tensor.shape != r.shape or tensor.dtype != r.dtype for tensor in rest):
@@ -66,7 +54,7 @@ def _steps(
         raise UsageError(OP_NAME, f"expected a state of shape {wanted}, got {tuple(state.shape)}.")
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (r, *rest)):
         raise UsageError(OP_NAME, "expected tensors without a gradient.", why="RWKV-7 has no backward here yet.")
-    out: tuple[torch.Tensor, torch.Tensor] = implementation(OP, r.device, Problem(NAMES[r.dtype], *r.shape))(
+    out: tuple[Tensor, Tensor] = implementation(OP, r.device, Problem(NAMES[r.dtype], *r.shape))(
         r, w, k, v, a, b, state=state
     )
     return out

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
+from rocmend.kernels import allocate, executor
 from rocmend.kernels.language import narrow
+from rocmend.kernels.launch import launch
+from rocmend.kernels.ops.recurrence.gated_delta.kernel import power_of_two
+from rocmend.kernels.tuning import config_for
 
 
 @triton.jit
 def wkv7_kernel(
-    r_ptr,
-    w_ptr,
-    k_ptr,
-    v_ptr,
-    a_ptr,
-    b_ptr,
-    state_ptr,
-    y_ptr,
-    new_state_ptr,
-    T,
-    H,
-    D: tl.constexpr,
-    DP: tl.constexpr,
-    BLOCK_V: tl.constexpr,
-    HAS_STATE: tl.constexpr,
-):
+    r_ptr, w_ptr, k_ptr, v_ptr, a_ptr, b_ptr, state_ptr, y_ptr, new_state_ptr, T, H,
+    D: tl.constexpr, DP: tl.constexpr, BLOCK_V: tl.constexpr, HAS_STATE: tl.constexpr,
+):  # fmt: skip
     """A few rows of one head's state a program."""
     pair = tl.program_id(0)
     batch = (pair // H).to(tl.int64)
@@ -50,3 +43,25 @@ def wkv7_kernel(
         state = state * w[None, :] + v[:, None] * k[None, :] + turned[:, None] * b[None, :]
         tl.store(y_ptr + row + dv, narrow(tl.sum(state * r[None, :], axis=1), y_ptr.dtype.element_ty), mask=in_v)
     tl.store(new_state_ptr + place, state, mask=inside)
+
+
+def run(
+    r: Tensor, w: Tensor, k: Tensor, v: Tensor, a: Tensor, b: Tensor, *, state: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Launch the kernel; see ``function.wkv7``."""
+    batch, times, heads, dim = r.shape
+    y = allocate.empty(r.shape, dtype=r.dtype, device=r.device)
+    new_state = allocate.empty((batch, heads, dim, dim), dtype=torch.float32, device=r.device)
+    config = config_for("wkv7", "recurrent", "*", executor.target_for(r.device))
+    rows = min(int(config.constants["BLOCK_V"]), power_of_two(dim, 1))
+    launch(
+        wkv7_kernel,
+        (batch * heads, -(-dim // rows)),
+        (
+            *(tensor.contiguous() for tensor in (r, w, k, v, a, b)),
+            None if state is None else state.contiguous(), y, new_state, times, heads,
+        ),
+        {"D": dim, "DP": power_of_two(dim), "BLOCK_V": rows, "HAS_STATE": state is not None},
+        config,
+    )  # fmt: skip
+    return y, new_state

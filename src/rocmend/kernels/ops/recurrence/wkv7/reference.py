@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 
 def wkv7(
-    r: torch.Tensor,
-    w: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    a: torch.Tensor,
-    b: torch.Tensor,
-    *,
-    state: torch.Tensor | None = None,
-) -> tuple[torch.Tensor, torch.Tensor]:
+    r: Tensor, w: Tensor, k: Tensor, v: Tensor, a: Tensor, b: Tensor, *, state: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """Run RWKV-7's recurrence; half types are computed in fp32."""
     wide = torch.float64 if r.dtype == torch.float64 else torch.float32
     batch, times, heads, dim = r.shape

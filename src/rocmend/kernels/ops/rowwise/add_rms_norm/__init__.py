@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rocmend.kernels.common.floats import bytes_of, references, unfit_forward, unfit_held_backward
+from rocmend.kernels.common.floats import bytes_of, references, rejects_forward, rejects_held_backward
 from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
 from rocmend.kernels.ops.rowwise.rms_norm import Problem
 from rocmend.kernels.registry import register
@@ -30,9 +30,9 @@ OP = register(
         problem=Problem,
         implementations=(
             Implementation(
-                "row", "triton", f"{HERE}.host:run", unfit_forward, note="one pass: the sum is not read again"
+                "row", "triton", f"{HERE}.kernel:run", rejects_forward, note="one pass: the sum is not read again"
             ),
-            Implementation("row_backward", "triton", f"{HERE}.host:run_backward", unfit_held_backward),
+            Implementation("row_backward", "triton", f"{HERE}.kernel:run_backward", rejects_held_backward),
             *references(f"{HERE}.reference:add_rms_norm", f"{HERE}.reference:add_rms_norm_backward"),
         ),
         dtypes=("float32", "float16", "bfloat16"),

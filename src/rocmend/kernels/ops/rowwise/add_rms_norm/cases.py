@@ -9,11 +9,7 @@ from rocmend.kernels.ops.rowwise.rms_norm.cases import DTYPES, GRADIENT, size_of
 from rocmend.kernels.suite import Call, Case, Maker
 
 # Three roundings, after adding, normalising and weighting, where the reference has none: up to a unit each.
-FORWARD = {
-    "float32": Tolerance(ulps=6),
-    "float16": Tolerance(ulps=3.05, scaled=1e-7),
-    "bfloat16": Tolerance(ulps=3.05),
-}
+FORWARD = {"float32": Tolerance(ulps=6), "float16": Tolerance(ulps=3.05, scaled=1e-7), "bfloat16": Tolerance(ulps=3.05)}
 
 
 def _case(dtype: str, *shape: int, weighted: bool = True, backward: bool = False, strided: bool = False) -> Case:

@@ -6,31 +6,28 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.choose import implementation
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.rowwise.add_rms_norm import OP, Problem
 from rocmend.kernels.ops.rowwise.rms_norm.function import check
 from rocmend.kernels.plan_cache import cached, cached_plan, plan_of
+from rocmend.kernels.select import implementation
 
 
-def _problem(x: torch.Tensor, weight: torch.Tensor | None, *, backward: bool = False) -> Problem:
+def _problem(x: Tensor, weight: Tensor | None, *, backward: bool = False) -> Problem:
     n = x.shape[-1]
     return Problem(NAMES[x.dtype], x.numel() // n if n else 0, n, weight is not None, backward=backward)
 
 
-def _forward(
-    x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor | None, eps: float
-) -> tuple[torch.Tensor, torch.Tensor]:
-    result: tuple[torch.Tensor, torch.Tensor] = _normed((x, residual, weight), float(eps))
+def _forward(x: Tensor, residual: Tensor, weight: Tensor | None, eps: float) -> tuple[Tensor, Tensor]:
+    result: tuple[Tensor, Tensor] = _normed((x, residual, weight), float(eps))
     return result
 
 
 @cached_plan
-def _normed(
-    x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor | None, eps: float
-) -> Callable[..., tuple[torch.Tensor, torch.Tensor]]:
+def _normed(x: Tensor, residual: Tensor, weight: Tensor | None, eps: float) -> Callable[..., tuple[Tensor, Tensor]]:
     """Check the arguments and plan calls with such tensors."""
     check("add_rms_norm", x, weight)
     if x.shape != residual.shape or x.dtype != residual.dtype:
@@ -45,28 +42,20 @@ def _normed(
 
 class _AddRMSNorm(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any,
-        x: torch.Tensor,
-        residual: torch.Tensor,
-        weight: torch.Tensor | None,
-        eps: float,
-    ) -> Any:
+    def forward(ctx: Any, x: Tensor, residual: Tensor, weight: Tensor | None, eps: float) -> Any:
         out, total = _forward(x, residual, weight, eps)
         ctx.save_for_backward(total, weight)
         ctx.eps = eps
         return out, total
 
     @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
+    def backward(ctx: Any, *grads: Tensor) -> Any:
         total, weight = ctx.saved_tensors
         dx, dweight = add_rms_norm_backward(grads[0], grads[1], total, weight, ctx.eps)
         return dx, dx, dweight, None
 
 
-def add_rms_norm(
-    x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor | None, eps: float
-) -> tuple[torch.Tensor, torch.Tensor]:
+def add_rms_norm(x: Tensor, residual: Tensor, weight: Tensor | None, eps: float) -> tuple[Tensor, Tensor]:
     """Return ``rms_norm(x + residual, weight, eps)`` and ``x + residual``, rounded to the type of x, in one pass.
 
     Args:
@@ -86,14 +75,14 @@ def add_rms_norm(
     if torch.is_grad_enabled() and (
         x.requires_grad or residual.requires_grad or (weight is not None and weight.requires_grad)
     ):
-        result: tuple[torch.Tensor, torch.Tensor] = _AddRMSNorm.apply(x, residual, weight, eps)  # type: ignore[no-untyped-call]  # torch's
+        result: tuple[Tensor, Tensor] = _AddRMSNorm.apply(x, residual, weight, eps)  # type: ignore[no-untyped-call]  # torch's
         return result
     return _forward(x, residual, weight, eps)
 
 
 def add_rms_norm_backward(
-    grad: torch.Tensor, grad_sum: torch.Tensor, total: torch.Tensor, weight: torch.Tensor | None, eps: float
-) -> tuple[torch.Tensor, torch.Tensor | None]:
+    grad: Tensor, grad_sum: Tensor, total: Tensor, weight: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor | None]:
     """Return the gradients of x (the residual's is the same) and of the weight.
 
     Args:
@@ -111,19 +100,19 @@ def add_rms_norm_backward(
 
     Cost: reads three tensors, writes one.
     """
-    found: tuple[torch.Tensor, torch.Tensor | None] = _gradients((grad, grad_sum, total, weight), float(eps))
+    found: tuple[Tensor, Tensor | None] = _gradients((grad, grad_sum, total, weight), float(eps))
     return found
 
 
 @cached
 def _gradients(
-    grad: torch.Tensor, grad_sum: torch.Tensor, total: torch.Tensor, weight: torch.Tensor | None, eps: float
-) -> tuple[torch.Tensor, torch.Tensor | None]:
+    grad: Tensor, grad_sum: Tensor, total: Tensor, weight: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor | None]:
     """Check arguments and compute the gradients."""
     check("add_rms_norm_backward", total, weight)
     if grad.shape != total.shape or grad_sum.shape != total.shape:
         raise UsageError("add_rms_norm_backward", f"expected gradients of shape {tuple(total.shape)}.")
-    result: tuple[torch.Tensor, torch.Tensor | None] = implementation(
-        OP, total.device, _problem(total, weight, backward=True)
-    )(grad, grad_sum, total, weight, eps)
+    result: tuple[Tensor, Tensor | None] = implementation(OP, total.device, _problem(total, weight, backward=True))(
+        grad, grad_sum, total, weight, eps
+    )
     return result

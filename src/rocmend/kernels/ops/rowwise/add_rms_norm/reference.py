@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from rocmend.kernels.ops.rowwise.rms_norm import reference
 
 
-def add_rms_norm(
-    x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor | None, eps: float
-) -> tuple[torch.Tensor, torch.Tensor]:
+def add_rms_norm(x: Tensor, residual: Tensor, weight: Tensor | None, eps: float) -> tuple[Tensor, Tensor]:
     """Add, round to the type of x, normalise."""
     total = x + residual
     return reference.rms_norm(total, weight, eps), total
 
 
 def add_rms_norm_backward(
-    grad: torch.Tensor, grad_sum: torch.Tensor, total: torch.Tensor, weight: torch.Tensor | None, eps: float
-) -> tuple[torch.Tensor, torch.Tensor | None]:
+    grad: Tensor, grad_sum: Tensor, total: Tensor, weight: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor | None]:
     """Return the gradients of x (and of the residual) and of the weight."""
     wide = total.float() if total.dtype in (torch.float16, torch.bfloat16) else total
     dx, _ = reference.rms_norm_backward(grad.to(wide.dtype), wide, weight, eps)

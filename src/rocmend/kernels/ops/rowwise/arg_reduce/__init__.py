@@ -26,7 +26,7 @@ def shape_class(problem: Problem) -> str:
     return "row" if problem.inner == 1 else "column"
 
 
-def _unfit_torch(problem: Problem, target: Target) -> str | None:
+def _rejects_torch(problem: Problem, target: Target) -> str | None:
     if problem.dtype in ("uint16", "uint32", "uint64", "bool"):
         return f"torch does not reduce {problem.dtype}"
     if target.vendor == "amd":
@@ -48,10 +48,10 @@ OP = register(
                 "torch.argmax",
                 "vendor",
                 f"{HERE}.reference:run_torch",
-                _unfit_torch,
+                _rejects_torch,
                 note="65536x1024 floats on an H200 take 89 µs, 110 µs in the kernels",
             ),
-            Implementation("pieces", "triton", f"{HERE}.host:run"),
+            Implementation("pieces", "triton", f"{HERE}.kernel:run"),
             Implementation("torch", "reference", f"{HERE}.reference:run"),
         ),
         dtypes=tuple(BYTES),

@@ -6,19 +6,20 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.choose import implementation
 from rocmend.kernels.common import axes
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.rowwise.arg_reduce import OP, Problem
 from rocmend.kernels.plan_cache import Planner, cached_plan
+from rocmend.kernels.select import implementation
 
 
 @cached_plan
 def _found(
-    x: torch.Tensor, op: str, axis: int | None, keepdims: bool, index_dtype: torch.dtype, largest: bool
-) -> Callable[[torch.Tensor], torch.Tensor]:
+    x: Tensor, op: str, axis: int | None, keepdims: bool, index_dtype: torch.dtype, largest: bool
+) -> Callable[[Tensor], Tensor]:
     """Check the arguments and plan calls with such a tensor."""
     if NAMES.get(x.dtype) not in OP.dtypes:
         raise UsageError(op, f"expected x of {', '.join(OP.dtypes)}, got {x.dtype}.")
@@ -42,23 +43,21 @@ def _found(
         flatten = flat and not dense
         return (lambda x: call(x.reshape(-1), axis)) if flatten else call
 
-    def choose(x: torch.Tensor) -> torch.Tensor:
-        out: torch.Tensor = run(x.reshape(-1) if flat else x, axis, **settings)
+    def choose(x: Tensor) -> Tensor:
+        out: Tensor = run(x.reshape(-1) if flat else x, axis, **settings)
         return out.reshape(kept) if keepdims else out
 
     return choose
 
 
-def _run(
-    op: str, x: torch.Tensor, axis: int | None, keepdims: bool, index_dtype: torch.dtype, *, largest: bool
-) -> torch.Tensor:
-    out: torch.Tensor = _found((x,), op, axis, keepdims, index_dtype, largest)
+def _run(op: str, x: Tensor, axis: int | None, keepdims: bool, index_dtype: torch.dtype, *, largest: bool) -> Tensor:
+    out: Tensor = _found((x,), op, axis, keepdims, index_dtype, largest)
     return out
 
 
 def argmax(
-    x: torch.Tensor, axis: int | None = None, *, keepdims: bool = False, index_dtype: torch.dtype = torch.int64
-) -> torch.Tensor:
+    x: Tensor, axis: int | None = None, *, keepdims: bool = False, index_dtype: torch.dtype = torch.int64
+) -> Tensor:
     """Return where the largest element along an axis is: the first NaN, else the first of equal ones.
 
     Args:
@@ -79,8 +78,8 @@ def argmax(
 
 
 def argmin(
-    x: torch.Tensor, axis: int | None = None, *, keepdims: bool = False, index_dtype: torch.dtype = torch.int64
-) -> torch.Tensor:
+    x: Tensor, axis: int | None = None, *, keepdims: bool = False, index_dtype: torch.dtype = torch.int64
+) -> Tensor:
     """Return where the smallest element along an axis is: the first NaN, else the first of equal ones.
 
     Args:

@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from rocmend.kernels.ops.rowwise.sort.reference import comparable, indexed
 
 
 def argmax(
-    x: torch.Tensor, axis: int | None = None, *, keepdims: bool = False, index_dtype: torch.dtype = torch.int64
-) -> torch.Tensor:
+    x: Tensor, axis: int | None = None, *, keepdims: bool = False, index_dtype: torch.dtype = torch.int64
+) -> Tensor:
     """Return where the largest element is."""
     return _public(x, axis, keepdims, index_dtype, largest=True)
 
 
 def argmin(
-    x: torch.Tensor, axis: int | None = None, *, keepdims: bool = False, index_dtype: torch.dtype = torch.int64
-) -> torch.Tensor:
+    x: Tensor, axis: int | None = None, *, keepdims: bool = False, index_dtype: torch.dtype = torch.int64
+) -> Tensor:
     """Return where the smallest element is."""
     return _public(x, axis, keepdims, index_dtype, largest=False)
 
 
-def argmax_flat(x: torch.Tensor) -> torch.Tensor:
+def argmax_flat(x: Tensor) -> Tensor:
     """Return where the first True of one row is, in little memory."""
     return torch.argmax(x.view(torch.uint8))
 
 
-def _public(
-    x: torch.Tensor, axis: int | None, keepdims: bool, index_dtype: torch.dtype, *, largest: bool
-) -> torch.Tensor:
+def _public(x: Tensor, axis: int | None, keepdims: bool, index_dtype: torch.dtype, *, largest: bool) -> Tensor:
     if axis is None:
         found = run(x.reshape(-1), 0, largest=largest, index_dtype=index_dtype)
         return found.reshape((1,) * x.dim()) if keepdims else found
@@ -36,7 +35,7 @@ def _public(
     return found.unsqueeze(axis) if keepdims else found
 
 
-def run(x: torch.Tensor, axis: int, *, largest: bool, index_dtype: torch.dtype) -> torch.Tensor:
+def run(x: Tensor, axis: int, *, largest: bool, index_dtype: torch.dtype) -> Tensor:
     """Compute what the other implementations do."""
     keys = comparable(x)
     best = keys.amax(axis, keepdim=True) if largest else keys.amin(axis, keepdim=True)
@@ -47,6 +46,6 @@ def run(x: torch.Tensor, axis: int, *, largest: bool, index_dtype: torch.dtype) 
     return indexed(torch.where(fit, places, x.shape[axis]).amin(axis), index_dtype)
 
 
-def run_torch(x: torch.Tensor, axis: int, *, largest: bool, index_dtype: torch.dtype) -> torch.Tensor:
+def run_torch(x: Tensor, axis: int, *, largest: bool, index_dtype: torch.dtype) -> Tensor:
     """Reduce with torch itself."""
     return indexed(torch.argmax(x, axis) if largest else torch.argmin(x, axis), index_dtype)

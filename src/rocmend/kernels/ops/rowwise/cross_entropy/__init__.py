@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rocmend.kernels.common.floats import bytes_of, references, unfit_backward, unfit_forward
+from rocmend.kernels.common.floats import bytes_of, references, rejects_backward, rejects_forward
 from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
 from rocmend.kernels.registry import register
 
@@ -39,9 +39,13 @@ OP = register(
         problem=Problem,
         implementations=(
             Implementation(
-                "walk", "triton", f"{HERE}.host:run", unfit_forward, note="reads the logits once, in their own dtype"
+                "walk",
+                "triton",
+                f"{HERE}.kernel:run",
+                rejects_forward,
+                note="reads the logits once, in their own dtype",
             ),
-            Implementation("walk_backward", "triton", f"{HERE}.host:run_backward", unfit_backward),
+            Implementation("walk_backward", "triton", f"{HERE}.kernel:run_backward", rejects_backward),
             *references(f"{HERE}.reference:rows", f"{HERE}.reference:rows_backward"),
         ),
         dtypes=("float32", "float16", "bfloat16"),
@@ -49,7 +53,7 @@ OP = register(
         cost=cost,
         tolerance={
             # Of losses, in fp32: a sum of exponentials and a logarithm, from which a logit is taken away.
-            "float32": Tolerance(ulps=8, scaled=4e-7),
+            "float32": Tolerance(ulps=8, scaled=4e-7)
         },
         cases=f"{HERE}.cases:cases",
         mlx="mlx.nn.losses.cross_entropy",

@@ -5,68 +5,49 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.choose import implementation
 from rocmend.kernels.common.rows import as_rows, check_floating
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.rowwise.cross_entropy import OP, Problem
 from rocmend.kernels.plan_cache import cached
+from rocmend.kernels.select import implementation
 
 
 @cached
-def _forward(
-    x: torch.Tensor, targets: torch.Tensor, ignore_index: int, smoothing: float
-) -> tuple[torch.Tensor, torch.Tensor]:
+def _forward(x: Tensor, targets: Tensor, ignore_index: int, smoothing: float) -> tuple[Tensor, Tensor]:
     problem = Problem(NAMES[x.dtype], x.shape[0], x.shape[1])
-    result: tuple[torch.Tensor, torch.Tensor] = implementation(OP, x.device, problem)(
-        x, targets, ignore_index, smoothing
-    )
+    result: tuple[Tensor, Tensor] = implementation(OP, x.device, problem)(x, targets, ignore_index, smoothing)
     return result
 
 
 @cached
-def _backward(
-    grad: torch.Tensor,
-    x: torch.Tensor,
-    targets: torch.Tensor,
-    levels: torch.Tensor,
-    ignore_index: int,
-    smoothing: float,
-) -> torch.Tensor:
+def _backward(grad: Tensor, x: Tensor, targets: Tensor, levels: Tensor, ignore_index: int, smoothing: float) -> Tensor:
     problem = Problem(NAMES[x.dtype], x.shape[0], x.shape[1], True)
-    dx: torch.Tensor = implementation(OP, x.device, problem)(
-        grad.contiguous(), x, targets, levels, ignore_index, smoothing
-    )
+    dx: Tensor = implementation(OP, x.device, problem)(grad.contiguous(), x, targets, levels, ignore_index, smoothing)
     return dx
 
 
 class _CrossEntropy(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any,
-        x: torch.Tensor,
-        targets: torch.Tensor,
-        ignore_index: int,
-        smoothing: float,
-    ) -> torch.Tensor:
-        loss: torch.Tensor
+    def forward(ctx: Any, x: Tensor, targets: Tensor, ignore_index: int, smoothing: float) -> Tensor:
+        loss: Tensor
         loss, levels = _forward((x, targets), ignore_index, smoothing)
         ctx.save_for_backward(x, targets, levels)
         ctx.options = (ignore_index, smoothing)
         return loss
 
     @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
+    def backward(ctx: Any, *grads: Tensor) -> Any:
         return _backward((grads[0], *ctx.saved_tensors), *ctx.options), None, None, None
 
 
-def _check(op: str, logits: torch.Tensor, targets: torch.Tensor, smoothing: float) -> None:
+def _check(op: str, logits: Tensor, targets: Tensor, smoothing: float) -> None:
     check_floating(op, logits=logits)
     if logits.dim() == 0 or logits.shape[:-1] != targets.shape:
         raise UsageError(
-            op,
-            f"expected targets of the logits' leading axes, got {tuple(logits.shape)} and {tuple(targets.shape)}.",
+            op, f"expected targets of the logits' leading axes, got {tuple(logits.shape)} and {tuple(targets.shape)}."
         )
     if targets.dtype.is_floating_point or targets.dtype == torch.bool:
         raise UsageError(op, f"expected targets of an integer type, got {targets.dtype}.")
@@ -76,9 +57,7 @@ def _check(op: str, logits: torch.Tensor, targets: torch.Tensor, smoothing: floa
         raise UsageError(op, f"expected label_smoothing from 0 to 1, got {smoothing}.")
 
 
-def cross_entropy(
-    logits: torch.Tensor, targets: torch.Tensor, *, ignore_index: int = -100, label_smoothing: float = 0.0
-) -> torch.Tensor:
+def cross_entropy(logits: Tensor, targets: Tensor, *, ignore_index: int = -100, label_smoothing: float = 0.0) -> Tensor:
     """Return ``logsumexp(logits) - logits[target]`` for each row.
 
     With label smoothing ``s``: ``(1 - s)`` times that, plus ``s`` times the mean of ``logsumexp(logits) - logits``.
@@ -97,32 +76,27 @@ def cross_entropy(
 
     Cost: reads the logits once; the gradient reads them once more and writes one tensor like them.
     """
-    out: torch.Tensor = _losses((logits, targets), ignore_index, label_smoothing)
+    out: Tensor = _losses((logits, targets), ignore_index, label_smoothing)
     return out
 
 
 @cached
-def _losses(logits: torch.Tensor, targets: torch.Tensor, ignore_index: int, label_smoothing: float) -> torch.Tensor:
+def _losses(logits: Tensor, targets: Tensor, ignore_index: int, label_smoothing: float) -> Tensor:
     """Check arguments and compute."""
     _check("cross_entropy", logits, targets, label_smoothing)
     if targets.numel() == 0:
         return logits.new_empty(targets.shape, dtype=torch.float32)
     rows, flat = as_rows(logits), targets.reshape(-1).contiguous()
     if torch.is_grad_enabled() and logits.requires_grad:
-        wired: torch.Tensor = _CrossEntropy.apply(rows, flat, ignore_index, label_smoothing)  # type: ignore[no-untyped-call]  # torch's
+        wired: Tensor = _CrossEntropy.apply(rows, flat, ignore_index, label_smoothing)  # type: ignore[no-untyped-call]  # torch's
         return wired.view(targets.shape)
-    losses: torch.Tensor = _forward((rows, flat), ignore_index, label_smoothing)[0]
+    losses: Tensor = _forward((rows, flat), ignore_index, label_smoothing)[0]
     return losses.view(targets.shape)
 
 
 def cross_entropy_backward(
-    grad: torch.Tensor,
-    logits: torch.Tensor,
-    targets: torch.Tensor,
-    *,
-    ignore_index: int = -100,
-    label_smoothing: float = 0.0,
-) -> torch.Tensor:
+    grad: Tensor, logits: Tensor, targets: Tensor, *, ignore_index: int = -100, label_smoothing: float = 0.0
+) -> Tensor:
     """Return the gradient of the logits, given that of the losses.
 
     Args:
@@ -140,19 +114,17 @@ def cross_entropy_backward(
 
     Cost: reads the logits twice, writes one tensor like them; autograd keeps the sums and reads them once.
     """
-    dx: torch.Tensor = _gradient((grad, logits, targets), ignore_index, label_smoothing)
+    dx: Tensor = _gradient((grad, logits, targets), ignore_index, label_smoothing)
     return dx
 
 
 @cached
-def _gradient(
-    grad: torch.Tensor, logits: torch.Tensor, targets: torch.Tensor, ignore_index: int, label_smoothing: float
-) -> torch.Tensor:
+def _gradient(grad: Tensor, logits: Tensor, targets: Tensor, ignore_index: int, label_smoothing: float) -> Tensor:
     """Check arguments and compute the gradient."""
     _check("cross_entropy_backward", logits, targets, label_smoothing)
     if targets.numel() == 0:
         return torch.empty_like(logits)
     rows, flat = as_rows(logits), targets.reshape(-1).contiguous()
     _, levels = _forward((rows, flat), ignore_index, label_smoothing)
-    dx: torch.Tensor = _backward((grad.reshape(-1), rows, flat, levels), ignore_index, label_smoothing)
+    dx: Tensor = _backward((grad.reshape(-1), rows, flat, levels), ignore_index, label_smoothing)
     return dx.view(logits.shape)

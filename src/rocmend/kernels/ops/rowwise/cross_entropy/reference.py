@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from rocmend.kernels.ops.rowwise.logsumexp.reference import wide
 
 
-def cross_entropy(
-    logits: torch.Tensor, targets: torch.Tensor, *, ignore_index: int = -100, label_smoothing: float = 0.0
-) -> torch.Tensor:
+def cross_entropy(logits: Tensor, targets: Tensor, *, ignore_index: int = -100, label_smoothing: float = 0.0) -> Tensor:
     """Return losses ``[…]``."""
     loss, _ = rows(logits.reshape(-1, logits.shape[-1]), targets.reshape(-1), ignore_index, label_smoothing)
     return loss.view(targets.shape)
 
 
 def cross_entropy_backward(
-    grad: torch.Tensor,
-    logits: torch.Tensor,
-    targets: torch.Tensor,
-    *,
-    ignore_index: int = -100,
-    label_smoothing: float = 0.0,
-) -> torch.Tensor:
+    grad: Tensor, logits: Tensor, targets: Tensor, *, ignore_index: int = -100, label_smoothing: float = 0.0
+) -> Tensor:
     """Return the gradient of the logits."""
     flat = logits.reshape(-1, logits.shape[-1])
     _, levels = rows(flat, targets.reshape(-1), ignore_index, label_smoothing)
@@ -31,9 +25,7 @@ def cross_entropy_backward(
     )
 
 
-def rows(
-    x: torch.Tensor, targets: torch.Tensor, ignore_index: int, smoothing: float
-) -> tuple[torch.Tensor, torch.Tensor]:
+def rows(x: Tensor, targets: Tensor, ignore_index: int, smoothing: float) -> tuple[Tensor, Tensor]:
     """Compute the kernel's results: losses, the largest logits and the logarithms of the sums relative to them."""
     values = wide(x)
     known = (targets >= 0) & (targets < x.shape[1])
@@ -52,13 +44,8 @@ def rows(
 
 
 def rows_backward(
-    grad: torch.Tensor,
-    x: torch.Tensor,
-    targets: torch.Tensor,
-    levels: torch.Tensor,
-    ignore_index: int,
-    smoothing: float,
-) -> torch.Tensor:
+    grad: Tensor, x: Tensor, targets: Tensor, levels: Tensor, ignore_index: int, smoothing: float
+) -> Tensor:
     """Return the gradient of x."""
     wanted = torch.full_like(wide(x), smoothing / x.shape[1])
     columns = torch.arange(x.shape[1], device=x.device)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rocmend.kernels.common.floats import bytes_of, references, unfit_backward, unfit_forward
+from rocmend.kernels.common.floats import bytes_of, references, rejects_backward, rejects_forward
 from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
 from rocmend.kernels.registry import register
 
@@ -39,8 +39,8 @@ OP = register(
         reference=f"{HERE}.reference:swiglu",
         problem=Problem,
         implementations=(
-            Implementation("tile", "triton", f"{HERE}.host:run", unfit_forward, note="one pass; torch takes two"),
-            Implementation("tile_backward", "triton", f"{HERE}.host:run_backward", unfit_backward),
+            Implementation("tile", "triton", f"{HERE}.kernel:run", rejects_forward, note="one pass; torch takes two"),
+            Implementation("tile_backward", "triton", f"{HERE}.kernel:run_backward", rejects_backward),
             *references(f"{HERE}.reference:run", f"{HERE}.reference:run_backward"),
         ),
         dtypes=("float32", "float16", "bfloat16"),

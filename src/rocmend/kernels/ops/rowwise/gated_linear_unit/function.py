@@ -6,22 +6,23 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.choose import implementation
 from rocmend.kernels.common.rows import check_floating
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.rowwise.gated_linear_unit import KINDS, OP, Problem
 from rocmend.kernels.plan_cache import cached, cached_plan, plan_of
+from rocmend.kernels.select import implementation
 
 
-def _forward(op: str, gate: torch.Tensor, up: torch.Tensor, kind: str) -> torch.Tensor:
-    out: torch.Tensor = _product((gate, up), op, kind)
+def _forward(op: str, gate: Tensor, up: Tensor, kind: str) -> Tensor:
+    out: Tensor = _product((gate, up), op, kind)
     return out
 
 
 @cached_plan
-def _product(gate: torch.Tensor, up: torch.Tensor, op: str, kind: str) -> Callable[..., torch.Tensor]:
+def _product(gate: Tensor, up: Tensor, op: str, kind: str) -> Callable[..., Tensor]:
     """Check the arguments and plan calls with such tensors."""
     _check(op, gate, up)
     run = implementation(OP, gate.device, Problem(NAMES[gate.dtype], gate.numel(), kind))
@@ -31,18 +32,18 @@ def _product(gate: torch.Tensor, up: torch.Tensor, op: str, kind: str) -> Callab
 
 class _Gated(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, op: str, gate: torch.Tensor, up: torch.Tensor, kind: str) -> torch.Tensor:
+    def forward(ctx: Any, op: str, gate: Tensor, up: Tensor, kind: str) -> Tensor:
         ctx.save_for_backward(gate, up)
         ctx.kind = kind
         return _forward(op, gate, up, kind)
 
     @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
+    def backward(ctx: Any, *grads: Tensor) -> Any:
         gate, up = ctx.saved_tensors
         return (None, *glu_backward(grads[0], gate, up, ctx.kind), None)
 
 
-def _check(op: str, gate: torch.Tensor, up: torch.Tensor) -> None:
+def _check(op: str, gate: Tensor, up: Tensor) -> None:
     if gate.shape != up.shape or gate.dtype != up.dtype:
         raise UsageError(
             op,
@@ -52,14 +53,14 @@ def _check(op: str, gate: torch.Tensor, up: torch.Tensor) -> None:
     check_floating(op, gate=gate)
 
 
-def _gated(op: str, gate: torch.Tensor, up: torch.Tensor, kind: str) -> torch.Tensor:
+def _gated(op: str, gate: Tensor, up: Tensor, kind: str) -> Tensor:
     if torch.is_grad_enabled() and (gate.requires_grad or up.requires_grad):
-        wired: torch.Tensor = _Gated.apply(op, gate, up, kind)  # type: ignore[no-untyped-call]  # torch's
+        wired: Tensor = _Gated.apply(op, gate, up, kind)  # type: ignore[no-untyped-call]  # torch's
         return wired
     return _forward(op, gate, up, kind)
 
 
-def swiglu(gate: torch.Tensor, up: torch.Tensor) -> torch.Tensor:
+def swiglu(gate: Tensor, up: Tensor) -> Tensor:
     """Return ``gate · sigmoid(gate) · up``, computed in fp32 and rounded once.
 
     Args:
@@ -79,7 +80,7 @@ def swiglu(gate: torch.Tensor, up: torch.Tensor) -> torch.Tensor:
     return _gated("swiglu", gate, up, "silu")
 
 
-def geglu(gate: torch.Tensor, up: torch.Tensor, *, approximate: str = "none") -> torch.Tensor:
+def geglu(gate: Tensor, up: Tensor, *, approximate: str = "none") -> Tensor:
     """Return ``gelu(gate) · up``, computed in fp32 and rounded once.
 
     Args:
@@ -102,9 +103,7 @@ def geglu(gate: torch.Tensor, up: torch.Tensor, *, approximate: str = "none") ->
     return _gated("geglu", gate, up, "gelu_tanh" if approximate == "tanh" else "gelu")
 
 
-def glu_backward(
-    grad: torch.Tensor, gate: torch.Tensor, up: torch.Tensor, kind: str
-) -> tuple[torch.Tensor, torch.Tensor]:
+def glu_backward(grad: Tensor, gate: Tensor, up: Tensor, kind: str) -> tuple[Tensor, Tensor]:
     """Return the gradients of gate and up.
 
     Args:
@@ -121,14 +120,12 @@ def glu_backward(
 
     Cost: reads three tensors, writes two.
     """
-    found: tuple[torch.Tensor, torch.Tensor] = _gradients((grad, gate, up), kind)
+    found: tuple[Tensor, Tensor] = _gradients((grad, gate, up), kind)
     return found
 
 
 @cached
-def _gradients(
-    grad: torch.Tensor, gate: torch.Tensor, up: torch.Tensor, kind: str
-) -> tuple[torch.Tensor, torch.Tensor]:
+def _gradients(grad: Tensor, gate: Tensor, up: Tensor, kind: str) -> tuple[Tensor, Tensor]:
     """Check arguments and compute the gradients."""
     _check("glu_backward", gate, up)
     if kind not in KINDS:
@@ -136,5 +133,5 @@ def _gradients(
     if grad.shape != gate.shape:
         raise UsageError("glu_backward", f"expected grad of shape {tuple(gate.shape)}, got {tuple(grad.shape)}.")
     problem = Problem(NAMES[gate.dtype], gate.numel(), kind, True)
-    result: tuple[torch.Tensor, torch.Tensor] = implementation(OP, gate.device, problem)(grad, gate, up, kind)
+    result: tuple[Tensor, Tensor] = implementation(OP, gate.device, problem)(grad, gate, up, kind)
     return result

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 from torch.nn import functional
 
 from rocmend.kernels.ops.rowwise.logsumexp.reference import wide
 
 
-def _value(gate: torch.Tensor, up: torch.Tensor, kind: str) -> torch.Tensor:
+def _value(gate: Tensor, up: Tensor, kind: str) -> Tensor:
     if kind == "silu":
         return functional.silu(gate) * up
     return functional.gelu(gate, approximate="tanh" if kind == "gelu_tanh" else "none") * up
 
 
-def run(gate: torch.Tensor, up: torch.Tensor, kind: str) -> torch.Tensor:
+def run(gate: Tensor, up: Tensor, kind: str) -> Tensor:
     """Return activation(gate) · up."""
     return _value(wide(gate), wide(up), kind).to(gate.dtype)
 
 
-def run_backward(
-    grad: torch.Tensor, gate: torch.Tensor, up: torch.Tensor, kind: str
-) -> tuple[torch.Tensor, torch.Tensor]:
+def run_backward(grad: Tensor, gate: Tensor, up: Tensor, kind: str) -> tuple[Tensor, Tensor]:
     """Return the gradients of gate and up, by torch's autograd."""
     with torch.enable_grad():
         left, right = wide(gate.detach()).requires_grad_(), wide(up.detach()).requires_grad_()
@@ -29,18 +28,16 @@ def run_backward(
     return dgate.to(gate.dtype), dup.to(up.dtype)
 
 
-def swiglu(gate: torch.Tensor, up: torch.Tensor) -> torch.Tensor:
+def swiglu(gate: Tensor, up: Tensor) -> Tensor:
     """Return silu(gate) · up."""
     return run(gate, up, "silu")
 
 
-def geglu(gate: torch.Tensor, up: torch.Tensor, *, approximate: str = "none") -> torch.Tensor:
+def geglu(gate: Tensor, up: Tensor, *, approximate: str = "none") -> Tensor:
     """Return gelu(gate) · up."""
     return run(gate, up, "gelu_tanh" if approximate == "tanh" else "gelu")
 
 
-def glu_backward(
-    grad: torch.Tensor, gate: torch.Tensor, up: torch.Tensor, kind: str
-) -> tuple[torch.Tensor, torch.Tensor]:
+def glu_backward(grad: Tensor, gate: Tensor, up: Tensor, kind: str) -> tuple[Tensor, Tensor]:
     """Return the gradients of gate and up."""
     return run_backward(grad, gate, up, kind)

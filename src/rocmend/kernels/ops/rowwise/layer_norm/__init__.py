@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rocmend.kernels.common.floats import bytes_of, references, unfit_forward, unfit_held_backward, width_class
+from rocmend.kernels.common.floats import bytes_of, references, rejects_forward, rejects_held_backward, width_class
 from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
 from rocmend.kernels.registry import register
 from rocmend.kernels.target import Target
@@ -28,7 +28,7 @@ def shape_class(problem: Problem) -> str:
     return width_class(problem.columns)
 
 
-def _unfit_torch(problem: Problem, _target: Target) -> str | None:
+def _rejects_torch(problem: Problem, _target: Target) -> str | None:
     if problem.backward:
         return "it computes no gradients"
     if problem.promoted:
@@ -59,12 +59,12 @@ OP = register(
             Implementation(
                 "row",
                 "triton",
-                f"{HERE}.host:run",
-                unfit_forward,
+                f"{HERE}.kernel:run",
+                rejects_forward,
                 note="rounds intermediate results, as MLX does; torch does not",
             ),
-            Implementation("row_backward", "triton", f"{HERE}.host:run_backward", unfit_held_backward),
-            Implementation("torch.nn.functional.layer_norm", "vendor", f"{HERE}.vendor:run", _unfit_torch),
+            Implementation("row_backward", "triton", f"{HERE}.kernel:run_backward", rejects_held_backward),
+            Implementation("torch.nn.functional.layer_norm", "vendor", f"{HERE}.reference:run_torch", _rejects_torch),
             *references(f"{HERE}.reference:layer_norm", f"{HERE}.reference:layer_norm_backward"),
         ),
         dtypes=("float32", "float16", "bfloat16"),

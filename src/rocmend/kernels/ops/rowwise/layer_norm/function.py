@@ -6,26 +6,25 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.choose import implementation
 from rocmend.kernels.common.rows import check_floating
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.rowwise.layer_norm import OP, Problem
 from rocmend.kernels.ops.rowwise.rms_norm.function import check
 from rocmend.kernels.plan_cache import cached, cached_plan, plan_of
+from rocmend.kernels.select import implementation
 
 
-def _problem(
-    x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, *, backward: bool = False
-) -> Problem:
+def _problem(x: Tensor, weight: Tensor | None, bias: Tensor | None, *, backward: bool = False) -> Problem:
     n = x.shape[-1]
     promoted = any(one is not None and one.dtype != x.dtype for one in (weight, bias))
     affine = weight is not None or bias is not None
     return Problem(NAMES[x.dtype], x.numel() // n if n else 0, n, affine, promoted, backward)
 
 
-def _check(op: str, x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None) -> None:
+def _check(op: str, x: Tensor, weight: Tensor | None, bias: Tensor | None) -> None:
     check(op, x, weight)
     if bias is not None:
         check_floating(op, bias=bias)
@@ -33,15 +32,13 @@ def _check(op: str, x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Te
             raise UsageError(op, f"expected bias of shape ({x.shape[-1]},), got {tuple(bias.shape)}.")
 
 
-def _forward(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
-    out: torch.Tensor = _normed((x, weight, bias), float(eps))
+def _forward(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
+    out: Tensor = _normed((x, weight, bias), float(eps))
     return out
 
 
 @cached_plan
-def _normed(
-    x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float
-) -> Callable[..., torch.Tensor]:
+def _normed(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Callable[..., Tensor]:
     """Check the arguments and plan calls with such tensors."""
     _check("layer_norm", x, weight, bias)
     call = plan_of(implementation(OP, x.device, _problem(x, weight, bias)), x, weight, bias, eps)
@@ -50,24 +47,18 @@ def _normed(
 
 class _LayerNorm(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any,
-        x: torch.Tensor,
-        weight: torch.Tensor | None,
-        bias: torch.Tensor | None,
-        eps: float,
-    ) -> torch.Tensor:
+    def forward(ctx: Any, x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
         ctx.save_for_backward(x, weight, bias)
         ctx.eps = eps
         return _forward(x, weight, bias, eps)
 
     @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
+    def backward(ctx: Any, *grads: Tensor) -> Any:
         x, weight, bias = ctx.saved_tensors
         return (*layer_norm_backward(grads[0], x, weight, bias, ctx.eps), None)
 
 
-def layer_norm(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
+def layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
     """Normalise over the last axis: ``(x - mean(x)) / sqrt(var(x) + eps) · weight + bias``.
 
     Args:
@@ -89,14 +80,14 @@ def layer_norm(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor 
     """
     needed = x.requires_grad or any(one is not None and one.requires_grad for one in (weight, bias))
     if needed and torch.is_grad_enabled():
-        wired: torch.Tensor = _LayerNorm.apply(x, weight, bias, eps)  # type: ignore[no-untyped-call]  # torch's
+        wired: Tensor = _LayerNorm.apply(x, weight, bias, eps)  # type: ignore[no-untyped-call]  # torch's
         return wired
     return _forward(x, weight, bias, eps)
 
 
 def layer_norm_backward(
-    grad: torch.Tensor, x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float
-) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
+    grad: Tensor, x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
     """Return the gradients of ``layer_norm`` for x, the weight and the bias (None without them).
 
     Args:
@@ -114,21 +105,19 @@ def layer_norm_backward(
 
     Cost: reads grad and x once, writes one tensor like x.
     """
-    found: tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None] = _gradients(
-        (grad, x, weight, bias), float(eps)
-    )
+    found: tuple[Tensor, Tensor | None, Tensor | None] = _gradients((grad, x, weight, bias), float(eps))
     return found
 
 
 @cached
 def _gradients(
-    grad: torch.Tensor, x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float
-) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
+    grad: Tensor, x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
     """Check arguments and compute the gradients."""
     _check("layer_norm_backward", x, weight, bias)
     if grad.shape != x.shape:
         raise UsageError("layer_norm_backward", f"expected grad of shape {tuple(x.shape)}, got {tuple(grad.shape)}.")
-    result: tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None] = implementation(
+    result: tuple[Tensor, Tensor | None, Tensor | None] = implementation(
         OP, x.device, _problem(x, weight, bias, backward=True)
     )(grad, x, weight, bias, eps)
     return result

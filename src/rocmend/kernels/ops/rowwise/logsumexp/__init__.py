@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rocmend.kernels.common.floats import bytes_of, references, unfit_backward, unfit_forward
+from rocmend.kernels.common.floats import bytes_of, references, rejects_backward, rejects_forward
 from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
 from rocmend.kernels.registry import register
 
@@ -38,8 +38,8 @@ OP = register(
         reference=f"{HERE}.reference:logsumexp",
         problem=Problem,
         implementations=(
-            Implementation("walk", "triton", f"{HERE}.host:run", unfit_forward, note="reads its input once"),
-            Implementation("walk_backward", "triton", f"{HERE}.host:run_backward", unfit_backward),
+            Implementation("walk", "triton", f"{HERE}.kernel:run", rejects_forward, note="reads its input once"),
+            Implementation("walk_backward", "triton", f"{HERE}.kernel:run_backward", rejects_backward),
             *references(f"{HERE}.reference:rows", f"{HERE}.reference:rows_backward"),
         ),
         dtypes=("float32", "float16", "bfloat16"),

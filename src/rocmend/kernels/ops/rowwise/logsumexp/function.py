@@ -6,36 +6,37 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from rocmend.core.errors import UsageError
 from rocmend.kernels import allocate
-from rocmend.kernels.choose import implementation
 from rocmend.kernels.common.axis_rows import normal_axes, reduced_shape, to_rows
 from rocmend.kernels.common.rows import as_rows, check_floating
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.rowwise.logsumexp import OP, Problem
 from rocmend.kernels.plan_cache import cached
+from rocmend.kernels.select import implementation
 
 
 class _LogSumExp(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+    def forward(ctx: Any, x: Tensor) -> Tensor:
         lse = _rows(x, torch.float32 if x.dtype != torch.float64 else x.dtype)
         ctx.save_for_backward(x, lse)
         return lse.to(x.dtype)
 
     @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
+    def backward(ctx: Any, *grads: Tensor) -> Any:
         x, lse = ctx.saved_tensors
         return logsumexp_backward(grads[0], x, lse)
 
 
-def _rows(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    out: torch.Tensor = implementation(OP, x.device, Problem(NAMES[x.dtype], x.shape[0], x.shape[1]))(x, dtype)
+def _rows(x: Tensor, dtype: torch.dtype) -> Tensor:
+    out: Tensor = implementation(OP, x.device, Problem(NAMES[x.dtype], x.shape[0], x.shape[1]))(x, dtype)
     return out
 
 
-def logsumexp(x: torch.Tensor, axis: int | Sequence[int] | None = None, *, keepdims: bool = False) -> torch.Tensor:
+def logsumexp(x: Tensor, axis: int | Sequence[int] | None = None, *, keepdims: bool = False) -> Tensor:
     """Return ``log(sum(exp(x)))`` over axes, computed in fp32 relative to the largest element.
 
     Args:
@@ -54,12 +55,12 @@ def logsumexp(x: torch.Tensor, axis: int | Sequence[int] | None = None, *, keepd
     Source: https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.logsumexp.html
     """
     along = axis if axis is None or isinstance(axis, int) else tuple(axis)
-    out: torch.Tensor = _reduced((x,), along, keepdims)
+    out: Tensor = _reduced((x,), along, keepdims)
     return out
 
 
 @cached
-def _reduced(x: torch.Tensor, axis: int | tuple[int, ...] | None, keepdims: bool) -> torch.Tensor:
+def _reduced(x: Tensor, axis: int | tuple[int, ...] | None, keepdims: bool) -> Tensor:
     """Check arguments and compute."""
     check_floating("logsumexp", x=x)
     axes = normal_axes("logsumexp", axis, x.dim())
@@ -70,12 +71,12 @@ def _reduced(x: torch.Tensor, axis: int | tuple[int, ...] | None, keepdims: bool
         return x.clone()
     rows = to_rows(x, axes)
     if torch.is_grad_enabled() and x.requires_grad:
-        wired: torch.Tensor = _LogSumExp.apply(rows)  # type: ignore[no-untyped-call]  # torch's
+        wired: Tensor = _LogSumExp.apply(rows)  # type: ignore[no-untyped-call]  # torch's
         return wired.view(shape)
     return _rows(rows, x.dtype).view(shape)
 
 
-def logsumexp_backward(grad: torch.Tensor, x: torch.Tensor, lse: torch.Tensor) -> torch.Tensor:
+def logsumexp_backward(grad: Tensor, x: Tensor, lse: Tensor) -> Tensor:
     """Return ``grad · exp(x - lse)``, the gradient of x, along the last axis.
 
     Args:
@@ -91,12 +92,12 @@ def logsumexp_backward(grad: torch.Tensor, x: torch.Tensor, lse: torch.Tensor) -
 
     Cost: reads x and writes one tensor like it.
     """
-    dx: torch.Tensor = _gradient((grad, x, lse))
+    dx: Tensor = _gradient((grad, x, lse))
     return dx
 
 
 @cached
-def _gradient(grad: torch.Tensor, x: torch.Tensor, lse: torch.Tensor) -> torch.Tensor:
+def _gradient(grad: Tensor, x: Tensor, lse: Tensor) -> Tensor:
     """Check arguments and compute the gradient."""
     check_floating("logsumexp_backward", grad=grad, x=x, lse=lse)
     if x.dim() != 2 or grad.shape != x.shape[:1] or lse.shape != x.shape[:1]:
@@ -108,5 +109,5 @@ def _gradient(grad: torch.Tensor, x: torch.Tensor, lse: torch.Tensor) -> torch.T
     if x.numel() == 0:
         return torch.empty_like(x)
     problem = Problem(NAMES[x.dtype], x.shape[0], x.shape[1], True)
-    dx: torch.Tensor = implementation(OP, x.device, problem)(grad.contiguous(), as_rows(x), lse.contiguous())
+    dx: Tensor = implementation(OP, x.device, problem)(grad.contiguous(), as_rows(x), lse.contiguous())
     return dx

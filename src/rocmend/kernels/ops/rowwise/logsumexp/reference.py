@@ -5,29 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
+from torch import Tensor
 
 
-def wide(x: torch.Tensor) -> torch.Tensor:
+def wide(x: Tensor) -> Tensor:
     """Return x in fp32, or in its own type where that is wider."""
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
 
 
-def logsumexp(x: torch.Tensor, axis: int | Sequence[int] | None = None, *, keepdims: bool = False) -> torch.Tensor:
+def logsumexp(x: Tensor, axis: int | Sequence[int] | None = None, *, keepdims: bool = False) -> Tensor:
     """Return log(sum(exp(x))) over axes."""
     axes = tuple(range(x.dim())) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
     return torch.logsumexp(wide(x), axes, keepdim=keepdims).to(x.dtype)
 
 
-def rows(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+def rows(x: Tensor, dtype: torch.dtype) -> Tensor:
     """Compute the kernel's results: ``[rows]`` for ``[rows, n]``."""
     return torch.logsumexp(wide(x), -1).to(dtype)
 
 
-def logsumexp_backward(grad: torch.Tensor, x: torch.Tensor, lse: torch.Tensor) -> torch.Tensor:
+def logsumexp_backward(grad: Tensor, x: Tensor, lse: Tensor) -> Tensor:
     """Return the gradient of x."""
     return rows_backward(grad, x, lse)
 
 
-def rows_backward(grad: torch.Tensor, x: torch.Tensor, lse: torch.Tensor) -> torch.Tensor:
+def rows_backward(grad: Tensor, x: Tensor, lse: Tensor) -> Tensor:
     """Return the gradient of x ``[rows, n]``."""
     return (wide(grad)[:, None] * torch.exp(wide(x) - wide(lse)[:, None])).to(x.dtype)

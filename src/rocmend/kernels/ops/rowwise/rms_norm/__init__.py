@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rocmend.kernels.common.floats import bytes_of, references, unfit_forward, unfit_held_backward, width_class
+from rocmend.kernels.common.floats import bytes_of, references, rejects_forward, rejects_held_backward, width_class
 from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
 from rocmend.kernels.registry import register
 from rocmend.kernels.target import Target
@@ -28,7 +28,7 @@ def shape_class(problem: Problem) -> str:
     return width_class(problem.columns)
 
 
-def _unfit_torch(problem: Problem, _target: Target) -> str | None:
+def _rejects_torch(problem: Problem, _target: Target) -> str | None:
     if problem.backward:
         return "it computes no gradients"
     if problem.promoted:
@@ -49,22 +49,19 @@ OP = register(
     Op(
         name="rms_norm",
         summary="RMSNorm over the last axis, and its gradients.",
-        functions={
-            "rms_norm": f"{HERE}.function:rms_norm",
-            "rms_norm_backward": f"{HERE}.function:rms_norm_backward",
-        },
+        functions={"rms_norm": f"{HERE}.function:rms_norm", "rms_norm_backward": f"{HERE}.function:rms_norm_backward"},
         reference=f"{HERE}.reference:rms_norm",
         problem=Problem,
         implementations=(
             Implementation(
                 "row",
                 "triton",
-                f"{HERE}.host:run",
-                unfit_forward,
+                f"{HERE}.kernel:run",
+                rejects_forward,
                 note="rounds before the weight is applied, as MLX does; torch does not",
             ),
-            Implementation("row_backward", "triton", f"{HERE}.host:run_backward", unfit_held_backward),
-            Implementation("torch.nn.functional.rms_norm", "vendor", f"{HERE}.vendor:run", _unfit_torch),
+            Implementation("row_backward", "triton", f"{HERE}.kernel:run_backward", rejects_held_backward),
+            Implementation("torch.nn.functional.rms_norm", "vendor", f"{HERE}.reference:run_torch", _rejects_torch),
             *references(f"{HERE}.reference:rms_norm", f"{HERE}.reference:rms_norm_backward"),
         ),
         dtypes=("float32", "float16", "bfloat16"),

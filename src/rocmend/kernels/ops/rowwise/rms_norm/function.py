@@ -6,16 +6,17 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.choose import implementation
 from rocmend.kernels.common.rows import check_floating
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.rowwise.rms_norm import OP, Problem
 from rocmend.kernels.plan_cache import cached, cached_plan, plan_of
+from rocmend.kernels.select import implementation
 
 
-def _problem(x: torch.Tensor, weight: torch.Tensor | None, *, backward: bool = False) -> Problem:
+def _problem(x: Tensor, weight: Tensor | None, *, backward: bool = False) -> Problem:
     n = x.shape[-1]
     return Problem(
         NAMES[x.dtype],
@@ -27,7 +28,7 @@ def _problem(x: torch.Tensor, weight: torch.Tensor | None, *, backward: bool = F
     )
 
 
-def check(op: str, x: torch.Tensor, weight: torch.Tensor | None) -> None:
+def check(op: str, x: Tensor, weight: Tensor | None) -> None:
     """Check x and the weight against each other.
 
     Raises:
@@ -41,13 +42,13 @@ def check(op: str, x: torch.Tensor, weight: torch.Tensor | None) -> None:
         raise UsageError(op, f"expected weight of shape ({x.shape[-1]},), got {tuple(weight.shape)}.")
 
 
-def _forward(x: torch.Tensor, weight: torch.Tensor | None, eps: float) -> torch.Tensor:
-    out: torch.Tensor = _normed((x, weight), float(eps))
+def _forward(x: Tensor, weight: Tensor | None, eps: float) -> Tensor:
+    out: Tensor = _normed((x, weight), float(eps))
     return out
 
 
 @cached_plan
-def _normed(x: torch.Tensor, weight: torch.Tensor | None, eps: float) -> Callable[..., torch.Tensor]:
+def _normed(x: Tensor, weight: Tensor | None, eps: float) -> Callable[..., Tensor]:
     """Check the arguments and plan calls with such tensors."""
     check("rms_norm", x, weight)
     call = plan_of(implementation(OP, x.device, _problem(x, weight)), x, weight, eps)
@@ -56,18 +57,18 @@ def _normed(x: torch.Tensor, weight: torch.Tensor | None, eps: float) -> Callabl
 
 class _RMSNorm(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: torch.Tensor, weight: torch.Tensor | None, eps: float) -> torch.Tensor:
+    def forward(ctx: Any, x: Tensor, weight: Tensor | None, eps: float) -> Tensor:
         ctx.save_for_backward(x, weight)
         ctx.eps = eps
         return _forward(x, weight, eps)
 
     @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
+    def backward(ctx: Any, *grads: Tensor) -> Any:
         x, weight = ctx.saved_tensors
         return (*rms_norm_backward(grads[0], x, weight, ctx.eps), None)
 
 
-def rms_norm(x: torch.Tensor, weight: torch.Tensor | None, eps: float) -> torch.Tensor:
+def rms_norm(x: Tensor, weight: Tensor | None, eps: float) -> Tensor:
     """Normalise over the last axis: ``x / sqrt(mean(x²) + eps) · weight``.
 
     Args:
@@ -86,14 +87,12 @@ def rms_norm(x: torch.Tensor, weight: torch.Tensor | None, eps: float) -> torch.
     Source: https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.fast.rms_norm.html
     """
     if torch.is_grad_enabled() and (x.requires_grad or (weight is not None and weight.requires_grad)):
-        differentiable: torch.Tensor = _RMSNorm.apply(x, weight, eps)  # type: ignore[no-untyped-call]  # torch's
+        differentiable: Tensor = _RMSNorm.apply(x, weight, eps)  # type: ignore[no-untyped-call]  # torch's
         return differentiable
     return _forward(x, weight, eps)
 
 
-def rms_norm_backward(
-    grad: torch.Tensor, x: torch.Tensor, weight: torch.Tensor | None, eps: float
-) -> tuple[torch.Tensor, torch.Tensor | None]:
+def rms_norm_backward(grad: Tensor, x: Tensor, weight: Tensor | None, eps: float) -> tuple[Tensor, Tensor | None]:
     """Return the gradients of ``rms_norm`` for x and for the weight (None without one).
 
     Args:
@@ -110,19 +109,17 @@ def rms_norm_backward(
 
     Cost: reads grad and x once, writes one tensor like x.
     """
-    found: tuple[torch.Tensor, torch.Tensor | None] = _gradients((grad, x, weight), float(eps))
+    found: tuple[Tensor, Tensor | None] = _gradients((grad, x, weight), float(eps))
     return found
 
 
 @cached
-def _gradients(
-    grad: torch.Tensor, x: torch.Tensor, weight: torch.Tensor | None, eps: float
-) -> tuple[torch.Tensor, torch.Tensor | None]:
+def _gradients(grad: Tensor, x: Tensor, weight: Tensor | None, eps: float) -> tuple[Tensor, Tensor | None]:
     """Check arguments and compute the gradients."""
     check("rms_norm_backward", x, weight)
     if grad.shape != x.shape:
         raise UsageError("rms_norm_backward", f"expected grad of shape {tuple(x.shape)}, got {tuple(grad.shape)}.")
-    result: tuple[torch.Tensor, torch.Tensor | None] = implementation(OP, x.device, _problem(x, weight, backward=True))(
+    result: tuple[Tensor, Tensor | None] = implementation(OP, x.device, _problem(x, weight, backward=True))(
         grad, x, weight, eps
     )
     return result

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 _HALF = (torch.float16, torch.bfloat16)
 
 
-def rms_norm(x: torch.Tensor, weight: torch.Tensor | None, eps: float) -> torch.Tensor:
+def rms_norm(x: Tensor, weight: Tensor | None, eps: float) -> Tensor:
     """Normalise over the last axis; half types are computed in fp32 and rounded before the weight is applied."""
     dtype = x.dtype if weight is None else torch.promote_types(x.dtype, weight.dtype)
     wide = x.float() if x.dtype in _HALF else x
@@ -15,9 +16,7 @@ def rms_norm(x: torch.Tensor, weight: torch.Tensor | None, eps: float) -> torch.
     return normal if weight is None else normal * weight.to(dtype)
 
 
-def rms_norm_backward(
-    grad: torch.Tensor, x: torch.Tensor, weight: torch.Tensor | None, eps: float
-) -> tuple[torch.Tensor, torch.Tensor | None]:
+def rms_norm_backward(grad: Tensor, x: Tensor, weight: Tensor | None, eps: float) -> tuple[Tensor, Tensor | None]:
     """Return the gradients of x and of the weight, by the chain rule."""
     wide = x.float() if x.dtype in _HALF else x
     upper = grad.to(wide.dtype)
@@ -28,3 +27,8 @@ def rms_norm_backward(
     if weight is None:
         return dx.to(x.dtype), None
     return dx.to(x.dtype), (upper * normal).reshape(-1, x.shape[-1]).sum(0).to(weight.dtype)
+
+
+def run_torch(x: Tensor, weight: Tensor | None, eps: float) -> Tensor:
+    """Call ``torch.nn.functional.rms_norm``: no rounding between normalising and weighting."""
+    return torch.nn.functional.rms_norm(x, (x.shape[-1],), weight, eps)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rocmend.kernels.common.floats import bytes_of, references, unfit_backward, unfit_forward, width_class
+from rocmend.kernels.common.floats import bytes_of, references, rejects_backward, rejects_forward, width_class
 from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
 from rocmend.kernels.registry import register
 
@@ -46,12 +46,12 @@ OP = register(
         reference=f"{HERE}.reference:softmax",
         problem=Problem,
         implementations=(
-            Implementation("row", "triton", f"{HERE}.host:run", unfit_forward, note="keeps rows in registers"),
-            Implementation("row_backward", "triton", f"{HERE}.host:run_backward", unfit_backward),
+            Implementation("row", "triton", f"{HERE}.kernel:run", rejects_forward, note="keeps rows in registers"),
+            Implementation("row_backward", "triton", f"{HERE}.kernel:run_backward", rejects_backward),
             Implementation(
                 "torch.softmax",
                 "vendor",
-                f"{HERE}.vendor:run",
+                f"{HERE}.reference:run_torch",
                 lambda problem, _target: "it computes no gradients" if problem.backward else None,
             ),
             *references(f"{HERE}.reference:rows", f"{HERE}.reference:rows_backward"),

@@ -6,41 +6,40 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.choose import implementation
 from rocmend.kernels.common.axis_rows import from_rows, normal_axes, to_rows
 from rocmend.kernels.common.rows import check_floating, shares_memory
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.rowwise.softmax import OP, Problem
 from rocmend.kernels.plan_cache import Planner, cached, cached_plan
+from rocmend.kernels.select import implementation
 
 
 class _Softmax(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: torch.Tensor, log: bool) -> torch.Tensor:
+    def forward(ctx: Any, x: Tensor, log: bool) -> Tensor:
         out = _rows(x, log=log)
         ctx.save_for_backward(out)
         ctx.log = log
         return out
 
     @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
+    def backward(ctx: Any, *grads: Tensor) -> Any:
         return softmax_backward(grads[0], *ctx.saved_tensors, log=ctx.log), None
 
 
-def _chosen(x: torch.Tensor) -> Callable[..., torch.Tensor]:
+def _chosen(x: Tensor) -> Callable[..., Tensor]:
     return implementation(OP, x.device, Problem(NAMES[x.dtype], x.shape[0], x.shape[1]))
 
 
-def _rows(x: torch.Tensor, *, log: bool) -> torch.Tensor:
+def _rows(x: Tensor, *, log: bool) -> Tensor:
     return _chosen(x)(x, log)
 
 
 @cached_plan
-def _whole(
-    x: torch.Tensor, op: str, axis: int | tuple[int, ...] | None, log: bool
-) -> Callable[[torch.Tensor], torch.Tensor]:
+def _whole(x: Tensor, op: str, axis: int | tuple[int, ...] | None, log: bool) -> Callable[[Tensor], Tensor]:
     """Check the arguments and plan calls with such a tensor."""
     check_floating(op, x=x)
     axes = normal_axes(op, axis, x.dim())
@@ -56,19 +55,19 @@ def _whole(
     return lambda x: from_rows(run(to_rows(x, axes), log), x.shape, axes)
 
 
-def _softmax(op: str, x: torch.Tensor, axis: int | Sequence[int] | None, *, log: bool) -> torch.Tensor:
+def _softmax(op: str, x: Tensor, axis: int | Sequence[int] | None, *, log: bool) -> Tensor:
     if torch.is_grad_enabled() and x.requires_grad:
         check_floating(op, x=x)
         axes = normal_axes(op, axis, x.dim())
         if x.numel() and axes:
-            out: torch.Tensor = _Softmax.apply(to_rows(x, axes), log)  # type: ignore[no-untyped-call]  # torch's
+            out: Tensor = _Softmax.apply(to_rows(x, axes), log)  # type: ignore[no-untyped-call]  # torch's
             return from_rows(out, x.shape, axes)
     along = axis if axis is None or isinstance(axis, int) else tuple(axis)
-    result: torch.Tensor = _whole((x,), op, along, log)
+    result: Tensor = _whole((x,), op, along, log)
     return result
 
 
-def softmax(x: torch.Tensor, axis: int | Sequence[int] | None = None, *, precise: bool = False) -> torch.Tensor:
+def softmax(x: Tensor, axis: int | Sequence[int] | None = None, *, precise: bool = False) -> Tensor:
     """Return ``exp(x) / sum(exp(x))`` along axes.
 
     Args:
@@ -91,7 +90,7 @@ def softmax(x: torch.Tensor, axis: int | Sequence[int] | None = None, *, precise
     return _softmax("softmax", x, axis, log=False)
 
 
-def log_softmax(x: torch.Tensor, axis: int | Sequence[int] | None = None) -> torch.Tensor:
+def log_softmax(x: Tensor, axis: int | Sequence[int] | None = None) -> Tensor:
     """Return ``x - logsumexp(x)`` along axes.
 
     Args:
@@ -109,7 +108,7 @@ def log_softmax(x: torch.Tensor, axis: int | Sequence[int] | None = None) -> tor
     return _softmax("log_softmax", x, axis, log=True)
 
 
-def softmax_backward(grad: torch.Tensor, out: torch.Tensor, *, log: bool = False) -> torch.Tensor:
+def softmax_backward(grad: Tensor, out: Tensor, *, log: bool = False) -> Tensor:
     """Return the gradient of x, given that of ``softmax``'s output along the last axis.
 
     Args:
@@ -125,12 +124,12 @@ def softmax_backward(grad: torch.Tensor, out: torch.Tensor, *, log: bool = False
 
     Cost: reads two tensors and writes one (reads them twice beyond 16,384 elements a row).
     """
-    dx: torch.Tensor = _gradient((grad, out), log)
+    dx: Tensor = _gradient((grad, out), log)
     return dx
 
 
 @cached
-def _gradient(grad: torch.Tensor, out: torch.Tensor, log: bool) -> torch.Tensor:
+def _gradient(grad: Tensor, out: Tensor, log: bool) -> Tensor:
     """Check arguments and compute the gradient."""
     check_floating("softmax_backward", grad=grad, out=out)
     if grad.shape != out.shape or out.dim() != 2:
@@ -140,5 +139,5 @@ def _gradient(grad: torch.Tensor, out: torch.Tensor, log: bool) -> torch.Tensor:
     if out.numel() == 0:
         return torch.empty_like(out)
     problem = Problem(NAMES[out.dtype], out.shape[0], out.shape[1], True)
-    dx: torch.Tensor = implementation(OP, out.device, problem)(grad, out.contiguous(), log)
+    dx: Tensor = implementation(OP, out.device, problem)(grad, out.contiguous(), log)
     return dx

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
+from torch import Tensor
 
 from rocmend.kernels.ops.rowwise.logsumexp.reference import wide
 
 
-def _softmax(x: torch.Tensor, axis: int | Sequence[int] | None, *, log: bool) -> torch.Tensor:
+def _softmax(x: Tensor, axis: int | Sequence[int] | None, *, log: bool) -> Tensor:
     axes = tuple(range(x.dim())) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
     if x.numel() == 0 or not axes:
         return torch.zeros_like(x) if log else torch.ones_like(x)
@@ -19,23 +20,23 @@ def _softmax(x: torch.Tensor, axis: int | Sequence[int] | None, *, log: bool) ->
     return (below - total.log() if log else below.exp() / total).to(x.dtype)
 
 
-def softmax(x: torch.Tensor, axis: int | Sequence[int] | None = None, *, precise: bool = False) -> torch.Tensor:
+def softmax(x: Tensor, axis: int | Sequence[int] | None = None, *, precise: bool = False) -> Tensor:
     """Return exp(x) over its sum along axes."""
     del precise
     return _softmax(x, axis, log=False)
 
 
-def log_softmax(x: torch.Tensor, axis: int | Sequence[int] | None = None) -> torch.Tensor:
+def log_softmax(x: Tensor, axis: int | Sequence[int] | None = None) -> Tensor:
     """Return the logarithm of the softmax."""
     return _softmax(x, axis, log=True)
 
 
-def rows(x: torch.Tensor, log: bool) -> torch.Tensor:
+def rows(x: Tensor, log: bool) -> Tensor:
     """Compute the kernel's results."""
     return _softmax(x, -1, log=log)
 
 
-def rows_backward(grad: torch.Tensor, out: torch.Tensor, log: bool) -> torch.Tensor:
+def rows_backward(grad: Tensor, out: Tensor, log: bool) -> Tensor:
     """Return the gradient of x."""
     upper, values = wide(grad), wide(out)
     if log:
@@ -43,6 +44,11 @@ def rows_backward(grad: torch.Tensor, out: torch.Tensor, log: bool) -> torch.Ten
     return (values * (upper - (values * upper).sum(-1, keepdim=True))).to(out.dtype)
 
 
-def softmax_backward(grad: torch.Tensor, out: torch.Tensor, *, log: bool = False) -> torch.Tensor:
+def softmax_backward(grad: Tensor, out: Tensor, *, log: bool = False) -> Tensor:
     """Return the gradient of x."""
     return rows_backward(grad, out, log)
+
+
+def run_torch(x: Tensor, log: bool) -> Tensor:
+    """Call ``torch.softmax`` or ``torch.log_softmax`` on rows."""
+    return torch.log_softmax(x, -1) if log else torch.softmax(x, -1)

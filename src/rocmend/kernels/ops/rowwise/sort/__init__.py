@@ -42,11 +42,11 @@ def counted(rows: int, length: int, least: int = COUNTED_FROM, pairs: int = COUN
     return length >= least and rows * length <= COUNTED_ELEMENTS and rows * length**2 <= pairs
 
 
-def _unfit_kernels(problem: Problem, _target: Target) -> str | None:
+def _rejects_kernels(problem: Problem, _target: Target) -> str | None:
     return None if problem.length < 1 << 31 else "the kernels use 31-bit positions in a row"
 
 
-def _unfit_torch(problem: Problem, target: Target) -> str | None:
+def _rejects_torch(problem: Problem, target: Target) -> str | None:
     if target.vendor == "amd":
         return "torch's order of NaN and -0.0 is checked on NVIDIA and the CPU only"
     if target.vendor == "nvidia" and problem.length < 1024:
@@ -68,10 +68,10 @@ OP = register(
                 "torch.sort",
                 "vendor",
                 f"{HERE}.reference:run_torch",
-                _unfit_torch,
+                _rejects_torch,
                 note="64x151936 floats on an H200 take 0.7 ms, 1.5 ms in the kernels",
             ),
-            Implementation("kernels", "triton", f"{HERE}.host:run", _unfit_kernels),
+            Implementation("kernels", "triton", f"{HERE}.kernel:run", _rejects_kernels),
             Implementation("torch", "reference", f"{HERE}.reference:run"),
         ),
         dtypes=tuple(BYTES),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import torch
+from torch import Tensor
 
 from rocmend.kernels.dtypes import BY_NAME
 from rocmend.kernels.ops.rowwise.sort import BYTES
@@ -13,7 +14,7 @@ from rocmend.kernels.suite import Call, Case, Maker, Size
 HERE = "rocmend.kernels.ops.rowwise.sort"
 
 
-def elements(m: Maker, *shape: int, dtype: str) -> torch.Tensor:
+def elements(m: Maker, *shape: int, dtype: str) -> Tensor:
     """Return elements of any type: floats with every odd value strewn in, integers of the whole range, repeated."""
     kind = BY_NAME[dtype]
     if kind.is_floating_point:

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.choose import implementation
 from rocmend.kernels.common import axes
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.rowwise.sort import OP, Problem
 from rocmend.kernels.plan_cache import cached
+from rocmend.kernels.select import implementation
 
 
-def _run(
-    op: str, x: torch.Tensor, axis: int | None, *, values: bool, index_dtype: torch.dtype = torch.int64
-) -> torch.Tensor:
-    out: torch.Tensor = _ordered((x,), op, axis, values, index_dtype)
+def _run(op: str, x: Tensor, axis: int | None, *, values: bool, index_dtype: torch.dtype = torch.int64) -> Tensor:
+    out: Tensor = _ordered((x,), op, axis, values, index_dtype)
     return out
 
 
 @cached
-def _ordered(x: torch.Tensor, op: str, axis: int | None, values: bool, index_dtype: torch.dtype) -> torch.Tensor:
+def _ordered(x: Tensor, op: str, axis: int | None, values: bool, index_dtype: torch.dtype) -> Tensor:
     """Check arguments and compute."""
     if NAMES.get(x.dtype) not in OP.dtypes:
         raise UsageError(op, f"expected x of {', '.join(OP.dtypes)}, got {x.dtype}.")
@@ -36,11 +35,11 @@ def _ordered(x: torch.Tensor, op: str, axis: int | None, values: bool, index_dty
     found = implementation(OP, x.device, problem)(
         x, axis, descending=False, values=values, indices=not values, index_dtype=index_dtype
     )
-    out: torch.Tensor = found[0 if values else 1]
+    out: Tensor = found[0 if values else 1]
     return out.reshape(shape)
 
 
-def sort(x: torch.Tensor, axis: int | None = -1) -> torch.Tensor:
+def sort(x: Tensor, axis: int | None = -1) -> Tensor:
     """Sort along an axis, upwards: NaN behind everything, -0.0 and 0.0 equal, equal elements in their order.
 
     Args:
@@ -58,7 +57,7 @@ def sort(x: torch.Tensor, axis: int | None = -1) -> torch.Tensor:
     return _run("sort", x, axis, values=True)
 
 
-def argsort(x: torch.Tensor, axis: int | None = -1, *, index_dtype: torch.dtype = torch.int64) -> torch.Tensor:
+def argsort(x: Tensor, axis: int | None = -1, *, index_dtype: torch.dtype = torch.int64) -> Tensor:
     """Return the places of the elements in order; see ``sort``.
 
     Args:
@@ -75,13 +74,13 @@ def argsort(x: torch.Tensor, axis: int | None = -1, *, index_dtype: torch.dtype 
     return _run("argsort", x, axis, values=False, index_dtype=index_dtype)
 
 
-def _check_kth(op: str, x: torch.Tensor, kth: int, axis: int | None) -> None:
+def _check_kth(op: str, x: Tensor, kth: int, axis: int | None) -> None:
     length = x.numel() if axis is None else x.shape[axes.normal_axis(op, axis, x.dim())] if x.dim() else 1
     if not -length <= kth < length:
         raise UsageError(op, f"expected kth within an axis of {length} elements, got {kth}.")
 
 
-def partition(x: torch.Tensor, kth: int, axis: int | None = -1) -> torch.Tensor:
+def partition(x: Tensor, kth: int, axis: int | None = -1) -> Tensor:
     """Return the elements with the ``kth`` where a sort puts it, smaller ones before and larger ones behind: sorted.
 
     Args:
@@ -99,9 +98,7 @@ def partition(x: torch.Tensor, kth: int, axis: int | None = -1) -> torch.Tensor:
     return _run("partition", x, axis, values=True)
 
 
-def argpartition(
-    x: torch.Tensor, kth: int, axis: int | None = -1, *, index_dtype: torch.dtype = torch.int64
-) -> torch.Tensor:
+def argpartition(x: Tensor, kth: int, axis: int | None = -1, *, index_dtype: torch.dtype = torch.int64) -> Tensor:
     """Return the places of the elements as ``partition`` orders them.
 
     Args:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 _SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
 
 
-def comparable(x: torch.Tensor) -> torch.Tensor:
+def comparable(x: Tensor) -> Tensor:
     """Return float64 or int64 numbers in the order of the elements (uint64: the sign bit flipped)."""
     if x.dtype.is_floating_point:
         return x.double() + 0.0
@@ -19,7 +20,7 @@ def comparable(x: torch.Tensor) -> torch.Tensor:
     return x.to(torch.int64)
 
 
-def order(x: torch.Tensor, axis: int, *, descending: bool = False) -> torch.Tensor:
+def order(x: Tensor, axis: int, *, descending: bool = False) -> Tensor:
     """Return the places of the elements in order; equal ones keep theirs."""
     keys = comparable(x.reshape(1) if x.dim() == 0 else x)
     if not descending:
@@ -32,26 +33,26 @@ def order(x: torch.Tensor, axis: int, *, descending: bool = False) -> torch.Tens
     return torch.sort(~keys, dim=axis, stable=True).indices
 
 
-def gather(x: torch.Tensor, axis: int, places: torch.Tensor) -> torch.Tensor:
+def gather(x: Tensor, axis: int, places: Tensor) -> Tensor:
     """Return elements along an axis, of types that torch cannot gather too."""
     if x.dtype in _SIGNED:
         return x.view(_SIGNED[x.dtype]).gather(axis, places).view(x.dtype)
     return x.gather(axis, places)
 
 
-def indexed(places: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+def indexed(places: Tensor, dtype: torch.dtype) -> Tensor:
     """Return places in an index type."""
     return places.to(torch.int32).view(dtype) if dtype == torch.uint32 else places.to(dtype)
 
 
-def sort(x: torch.Tensor, axis: int | None = -1) -> torch.Tensor:
+def sort(x: Tensor, axis: int | None = -1) -> Tensor:
     """Sort along an axis."""
     if axis is None:
         return sort(x.reshape(-1))
     return gather(x.reshape(1) if x.dim() == 0 else x, axis, order(x, axis)).reshape(x.shape)
 
 
-def argsort(x: torch.Tensor, axis: int | None = -1, *, index_dtype: torch.dtype = torch.int64) -> torch.Tensor:
+def argsort(x: Tensor, axis: int | None = -1, *, index_dtype: torch.dtype = torch.int64) -> Tensor:
     """Return the places of the elements in order."""
     if axis is None:
         return argsort(x.reshape(-1), index_dtype=index_dtype)
@@ -59,16 +60,16 @@ def argsort(x: torch.Tensor, axis: int | None = -1, *, index_dtype: torch.dtype 
 
 
 def run(
-    x: torch.Tensor, axis: int, *, descending: bool, values: bool, indices: bool, index_dtype: torch.dtype
-) -> tuple[torch.Tensor | None, torch.Tensor | None]:
+    x: Tensor, axis: int, *, descending: bool, values: bool, indices: bool, index_dtype: torch.dtype
+) -> tuple[Tensor | None, Tensor | None]:
     """Compute what the other implementations do."""
     places = order(x, axis, descending=descending)
     return gather(x, axis, places) if values else None, indexed(places, index_dtype) if indices else None
 
 
 def run_torch(
-    x: torch.Tensor, axis: int, *, descending: bool, values: bool, indices: bool, index_dtype: torch.dtype
-) -> tuple[torch.Tensor | None, torch.Tensor | None]:
+    x: Tensor, axis: int, *, descending: bool, values: bool, indices: bool, index_dtype: torch.dtype
+) -> tuple[Tensor | None, Tensor | None]:
     """Sort with torch itself."""
     signed = _SIGNED.get(x.dtype)
     # torch sorts no unsigned numbers wider than a byte: those whose upper half became the negative ones are in order.

@@ -26,7 +26,7 @@ def shape_class(problem: Problem) -> str:
     return "short" if problem.length <= 2048 else "long" if problem.k <= 256 else "many"
 
 
-def _unfit_kernels(problem: Problem, _target: Target) -> str | None:
+def _rejects_kernels(problem: Problem, _target: Target) -> str | None:
     return None if problem.length < 1 << 31 else "the kernels use 31-bit positions in a row"
 
 
@@ -39,7 +39,7 @@ OP = register(
         problem=Problem,
         implementations=(
             Implementation(
-                "pieces", "triton", f"{HERE}.host:run", _unfit_kernels,
+                "pieces", "triton", f"{HERE}.kernel:run", _rejects_kernels,
                 note="torch.topk does not define the order of equal elements: the same input may select other experts",
             ),
             Implementation("torch", "reference", f"{HERE}.reference:run"),

@@ -5,25 +5,24 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.choose import implementation
 from rocmend.kernels.common import axes
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.rowwise.topk import OP, Problem
 from rocmend.kernels.plan_cache import cached
+from rocmend.kernels.select import implementation
 
 
 class TopK(NamedTuple):
     """The first elements and where they stand."""
 
-    values: torch.Tensor
-    indices: torch.Tensor
+    values: Tensor
+    indices: Tensor
 
 
-def topk(
-    x: torch.Tensor, k: int, axis: int = -1, *, largest: bool = True, index_dtype: torch.dtype = torch.int64
-) -> TopK:
+def topk(x: Tensor, k: int, axis: int = -1, *, largest: bool = True, index_dtype: torch.dtype = torch.int64) -> TopK:
     """Take the ``k`` largest elements along an axis, the largest first, of equal ones the first. NaN is the largest.
 
     Args:
@@ -46,7 +45,7 @@ def topk(
 
 
 @cached
-def _taken(x: torch.Tensor, k: int, axis: int, largest: bool, index_dtype: torch.dtype) -> TopK:
+def _taken(x: Tensor, k: int, axis: int, largest: bool, index_dtype: torch.dtype) -> TopK:
     """Check arguments and compute."""
     if NAMES.get(x.dtype) not in OP.dtypes:
         raise UsageError("topk", f"expected x of {', '.join(OP.dtypes)}, got {x.dtype}.")

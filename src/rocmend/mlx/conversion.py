@@ -14,7 +14,6 @@ from rocmend.mlx.primitive import Primitive
 if TYPE_CHECKING:
     from rocmend.mlx.node import Node
 
-__all__: list[str] = []
 
 # -- unsigned integers, stored as signed ones of the same bits
 

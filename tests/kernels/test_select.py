@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels import caches, choose
+from rocmend.kernels import caches, select
 from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
 from rocmend.kernels.problems import given, parse
 from rocmend.kernels.target import CPU, Target, by_name
@@ -66,57 +66,57 @@ def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 
 
 def test_the_first_that_is_fit_is_taken() -> None:
-    choice = choose.choose(OP, Problem("float32", 64), GFX)
+    choice = select.select(OP, Problem("float32", 64), GFX)
     assert (choice.implementation, choice.reason, choice.rejected) == ("library", "measured", ())
 
 
 def test_each_that_is_not_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rocmend.kernels.executor.triton_unavailable", lambda _target: "no triton")
-    choice = choose.choose(OP, Problem("float32", 1), GFX)
+    choice = select.select(OP, Problem("float32", 1), GFX)
     assert choice.tier == "reference"
     assert [one.reason for one in choice.rejected] == ["fewer than 16 rows on gfx1151", "no triton"]
 
 
 def test_a_tier_or_a_name_can_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rocmend.kernels.executor.triton_unavailable", lambda _target: None)
-    assert choose.choose(OP, Problem("float32", 64), GFX, "triton").implementation == "tiles"
-    assert choose.choose(OP, Problem("float32", 64), GFX, "torch").tier == "reference"
-    with pytest.raises(choose.UnfitError, match="fewer than 16 rows"):
-        choose.choose(OP, Problem("float32", 1), GFX, "vendor")
+    assert select.select(OP, Problem("float32", 64), GFX, "triton").implementation == "tiles"
+    assert select.select(OP, Problem("float32", 64), GFX, "torch").tier == "reference"
+    with pytest.raises(select.UnsupportedError, match="fewer than 16 rows"):
+        select.select(OP, Problem("float32", 1), GFX, "vendor")
 
 
 def test_a_name_holds_for_the_ops_that_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rocmend.kernels.executor.triton_unavailable", lambda _target: None)
     # An implementation of quantized_projections, which calls other ops.
-    assert choose.choose(OP, Problem("float32", 64), GFX, "apart").implementation == "library"
-    with pytest.raises(choose.UnfitError, match="nowhere was requested"):
-        choose.choose(OP, Problem("float32", 64), GFX, "nowhere")
+    assert select.select(OP, Problem("float32", 64), GFX, "apart").implementation == "library"
+    with pytest.raises(select.UnsupportedError, match="nowhere was requested"):
+        select.select(OP, Problem("float32", 64), GFX, "nowhere")
 
 
 def test_what_was_measured_to_be_fastest_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rocmend.kernels.executor.triton_unavailable", lambda _target: None)
     user.keep_choice("example", "small", "gfx1151", "tiles", times_us={})
-    assert choose.choose(OP, Problem("float32", 64), GFX).reason == "measured to be the fastest on this machine"
-    assert choose.choose(OP, Problem("float32", 640), GFX).implementation == "library"
-    assert choose.choose(OP, Problem("float32", 64), by_name("gfx1100")).implementation == "library"
-    assert choose.choose(OP, Problem("float32", 64), GFX, "vendor").implementation == "library"
+    assert select.select(OP, Problem("float32", 64), GFX).reason == "measured to be the fastest on this machine"
+    assert select.select(OP, Problem("float32", 640), GFX).implementation == "library"
+    assert select.select(OP, Problem("float32", 64), by_name("gfx1100")).implementation == "library"
+    assert select.select(OP, Problem("float32", 64), GFX, "vendor").implementation == "library"
 
 
 def test_preferences_nest_and_end() -> None:
-    assert choose.preferred() is None
-    with choose.prefer("vendor"):
-        with choose.prefer("reference"):
-            assert choose.preferred() == "reference"
-        assert choose.preferred() == "vendor"
-    assert choose.preferred() is None
+    assert select.preferred() is None
+    with select.prefer("vendor"):
+        with select.prefer("reference"):
+            assert select.preferred() == "reference"
+        assert select.preferred() == "vendor"
+    assert select.preferred() is None
 
 
 def test_a_gpu_that_falls_to_the_reference_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
-    choice = choose.Choice("example", "torch", "reference", "", (choose.Rejected("tiles", "triton", "because"),))
-    choose._told.discard(("example", "tiles: because"))
+    choice = select.Choice("example", "torch", "reference", "", (select.Rejected("tiles", "triton", "because"),))
+    select._told.discard(("example", "tiles: because"))
     with caplog.at_level(logging.WARNING, "rocmend.kernels"):
-        choose._tell(choice)
-        choose._tell(choice)
+        select._tell(choice)
+        select._tell(choice)
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert "because" in caplog.text
 
@@ -126,11 +126,11 @@ def test_choices_are_cached_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(caches, "MAX_ENTRIES", 3)
     device = torch.device("cpu")
     for rows in range(16, 30):
-        assert choose.implementation(OP, device, Problem("float32", rows)) is fast
-        assert len(choose._chosen) <= 3
-    with choose.prefer("reference"):
-        assert choose.implementation(OP, device, Problem("float32", 16)) is plain
-    assert choose.implementation(OP, device, Problem("float32", 16)) is fast
+        assert select.implementation(OP, device, Problem("float32", rows)) is fast
+        assert len(select._chosen) <= 3
+    with select.prefer("reference"):
+        assert select.implementation(OP, device, Problem("float32", 16)) is plain
+    assert select.implementation(OP, device, Problem("float32", 16)) is fast
 
 
 def test_problems_of_a_command_line() -> None:

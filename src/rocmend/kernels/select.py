@@ -1,4 +1,4 @@
-"""Choose the implementation of an op, by its rules or by a measured choice; the reason is always given."""
+"""Select the implementation of an op, by its rules or by a measured choice; the reason is always given."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ PREFER_VARIABLE = "ROCMEND_KERNELS"
 _TIERS: tuple[Tier, ...] = ("vendor", "triton", "reference")
 
 
-class UnfitError(RocmendError):
+class UnsupportedError(RocmendError):
     """No implementation that was allowed can compute the problem."""
 
-    code = "unfit"
+    code = "unsupported"
 
 
 class Rejected(NamedTuple):
@@ -51,8 +51,8 @@ _told: set[tuple[str, str]] = set()
 _observed: list[tuple[str, Problem]] | None = None
 
 
-def choose(op: Op, problem: Problem, target: Target, prefer: str | None = None) -> Choice:
-    """Choose an implementation.
+def select(op: Op, problem: Problem, target: Target, prefer: str | None = None) -> Choice:
+    """Select the implementation of a problem.
 
     Args:
         op: The op.
@@ -61,7 +61,7 @@ def choose(op: Op, problem: Problem, target: Target, prefer: str | None = None) 
         prefer: A tier or an implementation's name that must be taken.
 
     Raises:
-        UnfitError: The preferred one is unfit, or none is fit.
+        UnsupportedError: No implementation, or not the preferred one, supports the problem.
     """
     prefer = prefer if prefer and binds(prefer, op) else None
     rejected: list[Rejected] = []
@@ -72,7 +72,7 @@ def choose(op: Op, problem: Problem, target: Target, prefer: str | None = None) 
             return Choice(op.name, one.name, one.tier, why(one, prefer, fastest), tuple(rejected))
         rejected.append(Rejected(one.name, one.tier, reason))
     reasons = "; ".join(f"{one.implementation}: {one.reason}" for one in rejected)
-    raise UnfitError(
+    raise UnsupportedError(
         op.name,
         f"no implementation supports {problem} on {target.name}: {reasons}.",
         next_step=f"rocmend kernels explain {op.name} shows the rules."
@@ -123,7 +123,7 @@ def rejection(
     """
     if prefer and prefer not in {one.tier, one.name}:
         return f"{prefer} was requested"
-    return (_unavailable(one, target) if here else None) or one.unfit(problem, target)
+    return (_unavailable(one, target) if here else None) or one.rejects(problem, target)
 
 
 def why(one: Implementation, prefer: str | None, fastest: str | None) -> str:
@@ -172,7 +172,7 @@ def observing() -> bool:
 def _select(key: tuple[Any, ...], op: Op, device: torch.device, problem: Problem) -> Callable[..., Any]:
     if _observed is not None:
         _observed.append((op.name, problem))
-    choice = choose(op, problem, executor.target_for(device), preferred())
+    choice = select(op, problem, executor.target_for(device), preferred())
     if choice.tier == "reference" and device.type == "cuda":
         _tell(choice)
     function: Callable[..., Any] = resolve(op.implementation(choice.implementation).run)

@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from rocmend.kernels import executor
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.launch import launch
-from rocmend.kernels.ops.recurrence.gated_delta.host import LEAST_CHUNKED, dense, outputs, power_of_two
-from rocmend.kernels.ops.recurrence.gated_delta.kernel import chunk_kernel, recurrent_kernel
+from rocmend.kernels.ops.recurrence.gated_delta.kernel import (
+    LEAST_CHUNKED,
+    chunk_kernel,
+    dense,
+    outputs,
+    power_of_two,
+    recurrent_kernel,
+)
 from rocmend.kernels.tuning import config_for
 
 
 def run(
-    x: torch.Tensor,
-    dt: torch.Tensor,
-    a_log: torch.Tensor,
-    b: torch.Tensor,
-    c: torch.Tensor,
-    d: torch.Tensor,
-    dt_bias: torch.Tensor,
+    x: Tensor,
+    dt: Tensor,
+    a_log: Tensor,
+    b: Tensor,
+    c: Tensor,
+    d: Tensor,
+    dt_bias: Tensor,
     *,
-    state: torch.Tensor | None = None,
+    state: Tensor | None = None,
     time_step_limit: tuple[float, float] = (0.001, 100.0),
-    mask: torch.Tensor | None = None,
-) -> tuple[torch.Tensor, torch.Tensor]:
+    mask: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
     """Launch the kernels; see ``function.ssd_scan``."""
     batch, times, heads, width = x.shape
     groups, size = b.shape[2:]
