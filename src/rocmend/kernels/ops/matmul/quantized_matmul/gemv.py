@@ -114,6 +114,8 @@ def plan(
     constants = {
         "GROUP": group, "BITS": bits, "COUNT": 2 if gated else len(columns), "GATED": gated,
         "EXPERTS": experts is not None, "NORM": eps is not None,
+        # Most AMD GPUs have no instruction that rounds to bf16.
+        "BY_BITS": eps is not None and dtype == "bfloat16" and target.vendor != "nvidia",
         "PAIRED": bits == 4 and dtype != "float32", "WORDS": padded, "WIDE": wide, "EVEN": padded == words,
         "BLOCK_N": block,
     }  # fmt: skip

@@ -143,27 +143,42 @@ def _row(ptr, at, inside, EVEN: tl.constexpr):
 
 @triton.jit
 def _keep(ptr, at, inside, values, EVEN: tl.constexpr):
-    """Store a row that all programs hold: the first one does."""
+    """Store a row that all programs hold, in fp32 but rounded: the first one does."""
     if tl.program_id(0) == 0:
         if EVEN:
-            tl.store(ptr + at, values)
+            tl.store(ptr + at, values.to(ptr.dtype.element_ty))
         else:
-            tl.store(ptr + at, values, mask=inside)
+            tl.store(ptr + at, values.to(ptr.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def _rounded(x, dtype: tl.constexpr, BY_BITS: tl.constexpr):
+    """Return fp32 x rounded to a type, in fp32.
+
+    BY_BITS: bf16 by integer arithmetic, where no instruction does it. NaN is not looked for: it stays
+    NaN, as its low bits are zero where it comes from bf16 or from an operation.
+    """
+    if BY_BITS:
+        bits = x.to(tl.uint32, bitcast=True)
+        return ((bits + (((bits >> 16) & 1) + 0x7FFF)) & 0xFFFF0000).to(tl.float32, bitcast=True)
+    else:  # noqa: RET505  Triton 3.6 compiles what follows a return
+        return narrow(x, dtype).to(tl.float32)
 
 
 @triton.jit
 def _normalised(
-    x, residual, weight, total_ptr, normed_ptr, at, inside, n, eps, dtype: tl.constexpr, EVEN: tl.constexpr
-):
-    """Return the RMSNorm of x, or of x + residual, rounded as ``add_rms_norm`` rounds: sum, quotient, product."""
-    if residual is not None:
-        x = narrow(x.to(tl.float32) + residual.to(tl.float32), dtype)
-        _keep(total_ptr, at, inside, x, EVEN)
+    x, residual, weight, total_ptr, normed_ptr, at, inside, n, eps,
+    dtype: tl.constexpr, EVEN: tl.constexpr, BY_BITS: tl.constexpr,
+):  # fmt: skip
+    """Return in fp32 the RMSNorm of x, or of x + residual, rounded as ``add_rms_norm``: sum, quotient, product."""
     x = x.to(tl.float32)
+    if residual is not None:
+        x = _rounded(x + residual.to(tl.float32), dtype, BY_BITS)
+        _keep(total_ptr, at, inside, x, EVEN)
     squares = tl.sum(tl.sum(tl.sum(x * x, axis=2), axis=1), axis=0, keep_dims=True)
-    normal = narrow(x * inverse_root(squares, n, eps)[:, None, None], dtype)
+    normal = _rounded(x * inverse_root(squares, n, eps)[:, None, None], dtype, BY_BITS)
     if weight is not None:
-        normal = narrow(normal.to(tl.float32) * weight.to(tl.float32), dtype)
+        normal = _rounded(normal * weight.to(tl.float32), dtype, BY_BITS)
     if normed_ptr is not None:
         _keep(normed_ptr, at, inside, normal, EVEN)
     return normal
@@ -175,8 +190,8 @@ def gemv_kernel(
     lhs_ptr, rhs_ptr, residual_ptr, norm_ptr, total_ptr, normed_ptr,
     N0, N1, N2, words, groups, tiles, walkers, x_stride, w_batch, divisor, eps,
     GROUP: tl.constexpr, BITS: tl.constexpr, COUNT: tl.constexpr, GATED: tl.constexpr, PAIRED: tl.constexpr,
-    EXPERTS: tl.constexpr, NORM: tl.constexpr, WORDS: tl.constexpr, WIDE: tl.constexpr, EVEN: tl.constexpr,
-    BLOCK_N: tl.constexpr, PARTS: tl.constexpr,
+    EXPERTS: tl.constexpr, NORM: tl.constexpr, BY_BITS: tl.constexpr, WORDS: tl.constexpr, WIDE: tl.constexpr,
+    EVEN: tl.constexpr, BLOCK_N: tl.constexpr, PARTS: tl.constexpr,
 ):  # fmt: skip
     """Compute out[n] = Σ_g s · Σ x·q + b · Σ x for the rows of each weight; ``silu(first) · second`` where GATED.
 
@@ -226,7 +241,7 @@ def gemv_kernel(
     )  # fmt: skip
     w_next, s_next, b_next = _load(w_rows, s_rows, b_rows, q, WIDE, SHARE, EVEN, count)
     if NORM:
-        x = _normalised(x, residual, gain, total_ptr, normed_ptr, at, inside, words * CODES, eps, dtype, EVEN)
+        x = _normalised(x, residual, gain, total_ptr, normed_ptr, at, inside, words * CODES, eps, dtype, EVEN, BY_BITS)
     unstacked = _unstack(x.to(tl.float32), CODES)
     total = tl.zeros([WORDS // WIDE, WIDE], tl.float32)
     offset = tl.zeros([WORDS // WIDE, WIDE], tl.float32)
