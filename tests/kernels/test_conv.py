@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -11,10 +12,12 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
+from torch.multiprocessing.reductions import StorageWeakRef
+
 from rocmend.core.errors import UsageError
 from rocmend.kernels import caches, conv1d, conv2d, conv_general, conv_transpose2d, convolution, executor, registry
 from rocmend.kernels import target as targets
-from rocmend.kernels.ops.conv.conv import host, reference, shape_class
+from rocmend.kernels.ops.conv.conv import host, problem_of, reference
 from rocmend.kernels.ops.conv.conv.cases import SHAPES
 from rocmend.kernels.ops.conv.conv.function import conv_weight_gradient
 from rocmend.kernels.ops.conv.conv.geometry import collapsed, geometry_of, reciprocal
@@ -22,7 +25,7 @@ from rocmend.kernels.select import UnsupportedError, prefer, select
 from rocmend.kernels.suite import cases_of, run_case
 from rocmend.kernels.suite.compare import compare
 from rocmend.kernels.target import by_name
-from rocmend.kernels.tuning import Config, config_for
+from rocmend.kernels.tuning import Config
 from rocmend.kernels.tuning.lookup import forced
 
 pytestmark = [pytest.mark.cpu, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
@@ -116,10 +119,10 @@ def test_types_must_agree() -> None:
 def test_rdna_takes_the_kernel_and_cdna_the_library() -> None:
     op = registry.get("conv")
     problem = op.problem("float16", "forward", 3136, 3136, 64, 64, 1, 9, True)
-    taken = {name: select(op, problem, by_name(name), None).tier for name in ("gfx942", "sm90")}
+    taken = {name: select(op, problem, by_name(name)).tier for name in ("gfx942", "sm90")}
     assert taken == {"gfx942": "vendor", "sm90": "vendor"}
     reasons = {one.implementation: one.reason for one in select(op, problem, by_name("gfx1010"), "reference").rejected}
-    assert set(reasons) == {"torch.nn", "implicit-gemm"}
+    assert set(reasons) == {"torch.nn", "implicit-gemm", "columns"}
 
 
 def test_a_sum_that_is_split_is_the_same_sum(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,9 +133,10 @@ def test_a_sum_that_is_split_is_the_same_sum(monkeypatch: pytest.MonkeyPatch) ->
     x = torch.randn(1, 5, 5, 160, generator=generator)
     w, bias = torch.randn(24, 3, 3, 160, generator=generator), torch.randn(24, generator=generator)
     geometry = geometry_of("conv2d", x.shape, w.shape, 1, 1, 1, 1, 1, False)
-    problem = host.problem_of("forward", x.dtype, geometry)
-    config = config_for("conv", "forward", shape_class(problem), wide)
-    assert host._plan(geometry, problem, wide, config, wide=False, bias=True).splits > 1
+    problem = problem_of("forward", "float32", geometry)
+    steps = host.weight_steps(w.unsqueeze(1), wide)
+    assert steps is not None
+    assert host._forward(x.unsqueeze(1), steps, geometry, problem, wide, biased=True).splits > 1
     with prefer("triton"):
         out = conv2d(x, w, bias, padding=1)
     with prefer("reference"):
@@ -152,13 +156,13 @@ def test_a_sum_in_parts_is_added_up_in_order(monkeypatch: pytest.MonkeyPatch) ->
     wide = dataclasses.replace(targets.CPU, compute_units=64)
     monkeypatch.setattr(targets, "of_device", lambda _device: wide)
     planned: list[int] = []
-    parts = host._plan_parts
+    parts = host._parts_plan
 
-    def counted(launched: Any, output: Any, splits: int, *rest: Any, biased: bool) -> Any:
+    def counted(splits: int, *rest: Any, biased: bool) -> Any:
         planned.append(splits)
-        return parts(launched, output, splits, *rest, biased=biased)
+        return parts(splits, *rest, biased=biased)
 
-    monkeypatch.setattr(host, "_plan_parts", counted)
+    monkeypatch.setattr(host, "_parts_plan", counted)
     torch.manual_seed(4)
     x, weight, bias = torch.randn(1, 4, 4, 256), torch.randn(8, 3, 3, 256), torch.randn(8)
     caches.forget()
@@ -250,3 +254,17 @@ def test_a_weight_gradient_of_tensors_as_they_come(name: str, how: str) -> None:
         plain = conv_weight_gradient(x, gradient, (3, 3), padding=1)
         got = conv_weight_gradient(as_they_come(x), as_they_come(gradient), (3, 3), padding=1)
     torch.testing.assert_close(got, plain, rtol=2e-3, atol=2e-3)
+
+
+@pytest.mark.parametrize("name", WEIGHT_CONFIGS)
+def test_a_plan_keeps_no_tensor(name: str) -> None:
+    with (
+        prefer("triton"),
+        forced("conv", "weight_tiled", Config({**WEIGHT_CONFIGS[name], "num_warps": 4, "num_stages": 1})),
+    ):
+        x, gradient = torch.randn(1, 3, 4, 32).half(), torch.randn(1, 3, 4, 32).half()
+        conv_weight_gradient(x, gradient, (1, 1))
+        kept = [StorageWeakRef(one.untyped_storage()) for one in (x, gradient)]
+        del x, gradient
+        gc.collect()  # the interpreter's cycles
+        assert all(one.expired() for one in kept)

@@ -11,12 +11,13 @@ pytest.importorskip("triton")
 
 from rocmend import kernels
 from rocmend.core.errors import UsageError
-from rocmend.kernels import executor, quantized_matmul_many, quantized_swiglu
+from rocmend.kernels import backends, executor, quantized_matmul_many, quantized_swiglu, registry
 from rocmend.kernels.allocate import poisoned
 from rocmend.kernels.common.formats import dequantize, format_of
 from rocmend.kernels.executor import Recorder
-from rocmend.kernels.select import UnsupportedError, prefer
+from rocmend.kernels.select import UnsupportedError, prefer, select
 from rocmend.kernels.target import by_name
+from rocmend.kernels.without import switched_off
 
 pytestmark = [pytest.mark.cpu]
 
@@ -319,3 +320,14 @@ def test_a_norm_that_does_not_fit_is_refused() -> None:
         nothing, total = kernels.rms_norm_projections(x, None, EPS, [_weights(0, 128)], 64, 4, residual=x)
     assert nothing.shape == (1, 0)
     assert torch.equal(total, x + x)
+
+
+def test_on_nvidia_a_norm_is_a_launch_of_its_own_where_lanes_take_the_products(monkeypatch: Any) -> None:
+    monkeypatch.setattr(backends, "MEASURED", True)
+    op = registry.get("quantized_projections")
+    for products in (1, 3):
+        problem = op.problem("float16", "affine", 4, 64, False, products, 1, 4096, 4096, True, True)
+        taken = [select(op, problem, by_name(target)).implementation for target in ("sm90", "gfx1151")]
+        assert taken == ["norm_first", "gemv"]
+        with switched_off("nvidia"):
+            assert select(op, problem, by_name("sm90")).implementation == "gemv"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import math
+import pydoc
 from collections.abc import Callable
 from typing import Any
 
@@ -34,6 +36,26 @@ def _same(x: mx.array, expected: Any) -> bool:
         and np.array_equal(have, want, equal_nan=True)
         and np.array_equal(np.signbit(have[have == 0]), np.signbit(want[want == 0]))
     )
+
+
+def test_help_of_a_defined_function() -> None:
+    shown = pydoc.render_doc(mx.expm1, renderer=pydoc.plaintext)  # type: ignore[attr-defined]
+    assert shown.splitlines()[2:] == [
+        "expm1(a: 'array', /, *, stream: 'Any' = None) -> 'array'",
+        "    Return ``e**a - 1``, element by element, exact for small ``a`` too.",
+        "    ",
+        "    Args:",
+        "        a: a real array or number.",
+        "        stream: where to compute it.",
+        "    ",
+        "    Returns:",
+        "        An array of the shape and type of ``a``; float32 for integers.",
+        "    ",
+        "    Raises:",
+        "        ValueError: ``a`` is complex.",
+    ]
+    assert str(inspect.signature(mx.add)) == "(a: 'Any', b: 'Any', stream: 'Any' = None) -> 'array'"
+    assert mx.expm1.__module__ == "rocmend.mlx.ops.exponential"
 
 
 # -- floating functions

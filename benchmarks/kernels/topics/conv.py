@@ -12,7 +12,7 @@ import torch
 from benchmarks.kernels.bench import Bench, Peer
 
 from rocmend.kernels.ops.conv import conv
-from rocmend.kernels.ops.conv.conv.function import _five, input_gradient
+from rocmend.kernels.ops.conv.conv.function import input_gradient
 from rocmend.kernels.ops.conv.conv.geometry import geometry_of
 from rocmend.kernels.suite import Call, Maker
 from rocmend.kernels.suite.compare import compare
@@ -86,7 +86,7 @@ def _ours(layer: Layer, direction: str, images: int) -> Callable[..., torch.Tens
         return conv_general(x, weight, stride=layer.stride, padding=padding)
 
     def to_input(gradient: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-        return input_gradient(_five(gradient), _five(weight), geometry)
+        return input_gradient(gradient, weight, geometry)
 
     def to_weight(gradient: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         return conv_weight_gradient(x, gradient, (layer.taps, layer.taps), stride=layer.stride, padding=padding)

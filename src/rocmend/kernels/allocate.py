@@ -45,13 +45,13 @@ class Output:
         strides: Of each axis; None for a contiguous tensor.
     """
 
-    __slots__ = ("_device", "_dtype", "_index", "_shape", "_strides")
+    __slots__ = ("_dtype", "_index", "_strides", "device", "shape")
 
     def __init__(
         self, shape: Sequence[int], dtype: torch.dtype, device: torch.device, strides: Sequence[int] | None = None
     ) -> None:
-        self._shape, self._dtype, self._device = tuple(shape), dtype, device
-        self._strides = _dense(self._shape) if strides is None else tuple(strides)
+        self.shape, self._dtype, self.device = tuple(shape), dtype, device
+        self._strides = _dense(self.shape) if strides is None else tuple(strides)
         self._index = device.index if device.type == "cuda" and _quick_works() else None
 
     @property
@@ -59,22 +59,22 @@ class Output:
         """Allocates one with ``quick_args``: on the current device, which must be the tensor's, and unpoisoned."""
         if self._index is not None:
             return _quick  # type: ignore[no-any-return]  # torch's
-        return functools.partial(torch.empty_strided, dtype=self._dtype, device=self._device)
+        return functools.partial(torch.empty_strided, dtype=self._dtype, device=self.device)
 
     @property
     def quick_args(self) -> tuple[Any, ...]:
         """Arguments of ``quick``."""
         if self._index is not None:
-            return self._shape, self._strides, self._dtype
-        return self._shape, self._strides
+            return self.shape, self._strides, self._dtype
+        return self.shape, self._strides
 
     def __call__(self) -> torch.Tensor:
         """Return a new one."""
         if self._index is not None and self._index == current_device() and not _poison:
-            quick: torch.Tensor = _quick(self._shape, self._strides, self._dtype)
+            quick: torch.Tensor = _quick(self.shape, self._strides, self._dtype)
             return quick
         # Given tuples, this takes half the time of torch.empty.
-        out = torch.empty_strided(self._shape, self._strides, dtype=self._dtype, device=self._device)
+        out = torch.empty_strided(self.shape, self._strides, dtype=self._dtype, device=self.device)
         if _poison:
             poison(out)
         return out

@@ -17,8 +17,7 @@ pytest.importorskip("triton")
 
 import numpy as np
 
-from rocmend.kernels import executor, gather_qmm, gather_qmm_swiglu
-from rocmend.kernels.backends.hopper import gluon
+from rocmend.kernels import backends, executor, gather_qmm, gather_qmm_swiglu
 from rocmend.kernels.backends.hopper.gather_qmm import grouped_gemm
 from rocmend.kernels.backends.hopper.gather_qmm.kernels import grouped_gemm_ptx as blocks
 from rocmend.kernels.common.formats import E2M1
@@ -397,7 +396,7 @@ def _problem(**change: Any) -> Problem:
     ids=str,
 )  # fmt: skip
 def test_other_problems_take_other_kernels(change: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gluon, "SUITED", True)
+    monkeypatch.setattr(backends, "MEASURED", True)
     assert grouped_gemm.suits(_problem(), H200)
     assert grouped_gemm.suits(_problem(mode="mxfp4", group_size=32), H200)
     assert not grouped_gemm.suits(_problem(**change), H200)
@@ -405,7 +404,7 @@ def test_other_problems_take_other_kernels(change: dict[str, Any], monkeypatch: 
 
 @pytest.mark.parametrize("name", ["gfx1100", "gfx942", "sm80", "sm100", "cpu"])
 def test_other_targets_take_other_kernels(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gluon, "SUITED", True)
+    monkeypatch.setattr(backends, "MEASURED", True)
     assert not grouped_gemm.suits(_problem(), by_name(name))
 
 
@@ -503,7 +502,7 @@ def _launches(offset: int, *, gated: bool = False, mode: str = "affine") -> list
 @pytest.mark.parametrize("mode", ["affine", "mxfp4"])
 def test_some_rows_of_each_expert_take_the_kernel(mode: str, gated: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("triton.experimental.gluon")
-    monkeypatch.setattr(gluon, "SUITED", True)
+    monkeypatch.setattr(backends, "MEASURED", True)
     kernel = importlib.import_module(
         "rocmend.kernels.backends.hopper.gather_qmm.kernels.grouped_gemm"
     ).grouped_gemm_kernel

@@ -143,6 +143,7 @@ class Case:
         edges: What is special: ``nan``, ``empty``, ``one``, ``strides``, ``odd`` …
         deterministic: Two runs must agree bit by bit; False only where atomics on floats are documented.
         tolerance: Instead of the op's.
+        implementation: The one that the case is about; where it does not support the case, the one that is taken there.
     """
 
     name: str
@@ -155,3 +156,9 @@ class Case:
     edges: tuple[str, ...] = ()
     deterministic: bool = True
     tolerance: Any = None
+    implementation: str = ""
+
+    @property
+    def preferences(self) -> tuple[str, ...]:
+        """What the case is run under: see ``select.prefer``."""
+        return (self.implementation, "triton") if self.implementation else ("triton",)

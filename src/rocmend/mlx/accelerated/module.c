@@ -100,11 +100,19 @@ static PyMemberDef memo_members[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(Memo, call), READONLY, NULL}, {NULL},
 };
 
+/* ``help`` reads it past the attributes above. */
+static PyObject *memo_doc(PyObject *object, void *Py_UNUSED(closure))
+{
+    return PyObject_GetAttrString(((Memo *)object)->function, "__doc__");
+}
+
+static PyGetSetDef memo_getset[] = {{"__doc__", memo_doc, NULL, NULL, NULL}, {NULL}};
+
 static PyType_Slot memo_slots[] = {
     {Py_tp_dealloc, memo_dealloc}, {Py_tp_traverse, memo_traverse}, {Py_tp_clear, memo_clear},
     {Py_tp_call, PyVectorcall_Call}, {Py_tp_descr_get, memo_bind}, {Py_tp_getattro, memo_getattr},
     {Py_tp_setattro, memo_setattr}, {Py_tp_repr, memo_repr}, {Py_tp_members, memo_members},
-    {Py_tp_methods, memo_methods}, {0, NULL},
+    {Py_tp_methods, memo_methods}, {Py_tp_getset, memo_getset}, {0, NULL},
 };
 
 static PyType_Spec memo_spec = {

@@ -9,7 +9,8 @@ import torch
 from rocmend.mlx.arguments import pair
 from rocmend.mlx.conversion import widened
 from rocmend.mlx.dtypes import bool_, complex64, uint64
-from rocmend.mlx.ops.elementwise import binary, derived_pair, float_binary, primitive, simple, unbroadcast
+from rocmend.mlx.ops.define import MEET_FLOAT, MEET_REAL, binary
+from rocmend.mlx.ops.elementwise import primitive, simple, slopes, unbroadcast
 from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
@@ -57,76 +58,7 @@ def _multiply(node: Node, x: Any, y: Any) -> Any:
 
 ADD = primitive("Add", _add)
 SUBTRACT = primitive("Subtract", _subtract)
-MULTIPLY = primitive("Multiply", _multiply)
 DIVIDE = simple("Divide", torch.div)
-
-
-def add(a: Any, b: Any, stream: Any = None) -> array:
-    """Return ``a + b``, element by element.
-
-    Args:
-        a: array or number.
-        b: array or number.
-        stream: where to compute it.
-
-    Returns:
-        An array of the shape in which both meet, in the type in which they meet.
-
-    Raises:
-        ValueError: the shapes cannot be broadcast.
-    """
-    return binary(ADD, a, b, stream)
-
-
-def subtract(a: Any, b: Any, stream: Any = None) -> array:
-    """Return ``a - b``, element by element.
-
-    Args:
-        a: array or number.
-        b: array or number.
-        stream: where to compute it.
-
-    Returns:
-        An array of the shape in which both meet, in the type in which they meet.
-
-    Raises:
-        ValueError: the shapes cannot be broadcast.
-    """
-    return binary(SUBTRACT, a, b, stream)
-
-
-def multiply(a: Any, b: Any, stream: Any = None) -> array:
-    """Return ``a * b``, element by element.
-
-    Args:
-        a: array or number.
-        b: array or number.
-        stream: where to compute it.
-
-    Returns:
-        An array of the shape in which both meet, in the type in which they meet.
-
-    Raises:
-        ValueError: the shapes cannot be broadcast.
-    """
-    return binary(MULTIPLY, a, b, stream)
-
-
-def divide(a: Any, b: Any, stream: Any = None) -> array:
-    """Return ``a / b``, element by element.
-
-    Args:
-        a: array or number.
-        b: array or number.
-        stream: where to compute it.
-
-    Returns:
-        An array of the shape in which both meet; float32 where both are integers.
-
-    Raises:
-        ValueError: the shapes cannot be broadcast.
-    """
-    return float_binary(DIVIDE, a, b, stream)
 
 
 @ADD.rule("vjp")
@@ -153,12 +85,21 @@ def _minus_one(node: Node, x: array, y: array, out: array) -> array:
     return ops.full((), -1, node.dtype)  # type: ignore[no-any-return]
 
 
-derived_pair(ADD, lambda node, x, y, out: None, lambda node, x, y, out: None)
-derived_pair(SUBTRACT, lambda node, x, y, out: None, _minus_one)
-derived_pair(
-    DIVIDE, lambda node, x, y, out: ops.reciprocal(y), lambda node, x, y, out: ops.negative(ops.divide(out, y))
+add = binary("add", ADD, "Return ``a + b``, element by element.", derivative=slopes(None, None))
+subtract = binary("subtract", SUBTRACT, "Return ``a - b``, element by element.", derivative=slopes(None, _minus_one))
+multiply = binary(
+    "multiply",
+    primitive("Multiply", _multiply),
+    "Return ``a * b``, element by element.",
+    derivative=slopes(lambda node, x, y, out: y, lambda node, x, y, out: x),
 )
-derived_pair(MULTIPLY, lambda node, x, y, out: y, lambda node, x, y, out: x)
+divide = binary(
+    "divide",
+    DIVIDE,
+    "Return ``a / b``, element by element.",
+    MEET_FLOAT,
+    slopes(lambda node, x, y, out: ops.reciprocal(y), lambda node, x, y, out: ops.negative(ops.divide(out, y))),
+)
 
 # -- quotient and remainder of integers
 
@@ -193,51 +134,24 @@ def _remainder(node: Node, x: Any, y: Any) -> Any:
     return torch.remainder(widened(x, dtype), widened(y, dtype)).to(dtype.storage)
 
 
-FLOOR_DIVIDE = primitive("FloorDivide", _floor_divide)
-REMAINDER = primitive("Remainder", _remainder)
+def _zero(node: Node, x: array, y: array, out: array) -> array:
+    return ops.full((), 0, node.dtype)  # type: ignore[no-any-return]
 
 
-def _real(op: str, a: Any, b: Any) -> tuple[array, array]:
-    a, b = pair(a, b)
-    if a._n.dtype is complex64 or b._n.dtype is complex64:
-        raise ValueError(f"[{op}] Complex type not supported.")
-    return a, b
-
-
-def floor_divide(a: Any, b: Any, stream: Any = None) -> array:
-    """Return the largest integer that is not larger than ``a / b``, element by element.
-
-    Args:
-        a: array or number.
-        b: array or number.
-        stream: where to compute it.
-
-    Returns:
-        An array of the shape in which both meet, in the type in which they meet.
-
-    Raises:
-        ValueError: an operand is complex, or the shapes cannot be broadcast.
-    """
-    a, b = _real("floor_divide", a, b)
-    return binary(FLOOR_DIVIDE, a, b, stream)
-
-
-def remainder(a: Any, b: Any, stream: Any = None) -> array:
-    """Return ``a - b * floor(a / b)``, element by element: it has the sign of ``b``.
-
-    Args:
-        a: array or number.
-        b: array or number.
-        stream: where to compute it.
-
-    Returns:
-        An array of the shape in which both meet, in the type in which they meet.
-
-    Raises:
-        ValueError: an operand is complex, or the shapes cannot be broadcast.
-    """
-    a, b = _real("remainder", a, b)
-    return binary(REMAINDER, a, b, stream)
+floor_divide = binary(
+    "floor_divide",
+    primitive("FloorDivide", _floor_divide),
+    "Return the largest integer that is not larger than ``a / b``, element by element.",
+    MEET_REAL,
+    slopes(_zero, _zero),
+)
+remainder = binary(
+    "remainder",
+    primitive("Remainder", _remainder),
+    "Return ``a - b * floor(a / b)``, element by element: it has the sign of ``b``.",
+    MEET_REAL,
+    slopes(None, lambda node, x, y, out: ops.negative(ops.floor_divide(x, y))),
+)
 
 
 def divmod(a: Any, b: Any, stream: Any = None) -> list[array]:
@@ -254,13 +168,7 @@ def divmod(a: Any, b: Any, stream: Any = None) -> list[array]:
     Raises:
         ValueError: an operand is complex, or the shapes cannot be broadcast.
     """
-    a, b = _real("divmod", a, b)
-    return [ops.stop_gradient(binary(op, a, b, stream), stream=stream) for op in (FLOOR_DIVIDE, REMAINDER)]
-
-
-def _zero(node: Node, x: array, y: array, out: array) -> array:
-    return ops.full((), 0, node.dtype)  # type: ignore[no-any-return]
-
-
-derived_pair(FLOOR_DIVIDE, _zero, _zero)
-derived_pair(REMAINDER, lambda node, x, y, out: None, lambda node, x, y, out: ops.negative(ops.floor_divide(x, y)))
+    a, b = pair(a, b)
+    if a._n.dtype is complex64 or b._n.dtype is complex64:
+        raise ValueError("[divmod] Complex type not supported.")
+    return [ops.stop_gradient(part(a, b, stream), stream=stream) for part in (floor_divide, remainder)]

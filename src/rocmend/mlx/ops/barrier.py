@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from rocmend.mlx.arguments import to_array
 from rocmend.mlx.array import array, record_many
-from rocmend.mlx.ops.elementwise import batched, flat, unary
+from rocmend.mlx.ops.define import unary
+from rocmend.mlx.ops.elementwise import batched, flat
 from rocmend.mlx.primitive import STOP_GRADIENT, Primitive
 from rocmend.mlx.registry import ops
 
@@ -18,20 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["depends", "stop_gradient"]
 
 STOP_GRADIENT.vmap = batched
-flat(STOP_GRADIENT)
-
-
-def stop_gradient(a: array, /, *, stream: Any = None) -> array:
-    """Return the array itself, through which no derivative goes.
-
-    Args:
-        a: any array or number.
-        stream: where to compute it.
-
-    Returns:
-        An array of the shape and type of ``a``.
-    """
-    return unary(STOP_GRADIENT, a, stream)
+stop_gradient = unary(
+    "stop_gradient", STOP_GRADIENT, "Return the array itself, through which no derivative goes.", derivative=flat
+)
 
 
 def _depends(node: Node, *tensors: Any) -> tuple[Any, ...]:

@@ -11,7 +11,7 @@ from rocmend.mlx.arguments import as_stream, to_array
 from rocmend.mlx.array import array, record, wrap
 from rocmend.mlx.conversion import ASTYPE
 from rocmend.mlx.dtypes import Dtype, bfloat16, bool_, complex64, float32, uint8
-from rocmend.mlx.ops.elementwise import batched, flat, primitive, unary
+from rocmend.mlx.ops.elementwise import batched, flat, primitive
 from rocmend.mlx.primitive import Primitive
 from rocmend.mlx.registry import ops
 
@@ -182,8 +182,10 @@ def conjugate(a: array, *, stream: Any = None) -> array:
     Returns:
         An array of the shape and type of ``a``.
     """
-    x = to_array(a)
-    return unary(CONJUGATE, x, stream) if x._n.dtype.is_complex else wrap(x._n)
+    x = to_array(a)._n
+    if not x.dtype.is_complex:
+        return wrap(x)
+    return record(CONJUGATE, (x,), x.shape, x.dtype, None, None, stream if stream is None else as_stream(stream))
 
 
 def conj(a: array, *, stream: Any = None) -> array:

@@ -6,17 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from rocmend.mlx.arguments import as_stream, pair, to_array
-from rocmend.mlx.array import array, record
+from rocmend.mlx.arguments import pair
+from rocmend.mlx.array import array
 from rocmend.mlx.conversion import ordered
-from rocmend.mlx.dtypes import Dtype, bool_
-from rocmend.mlx.ops.elementwise import comparison, flat, primitive
+from rocmend.mlx.ops.define import COMPARE, binary, tested, unary
+from rocmend.mlx.ops.elementwise import flat, primitive, simple
 from rocmend.mlx.ops.extremes import complex_less
 from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rocmend.mlx.dtypes import Dtype
     from rocmend.mlx.node import Node
     from rocmend.mlx.primitive import Primitive
 
@@ -54,117 +55,100 @@ def _nan_equal(node: Node, x: Any, y: Any) -> Any:
     return (x == y) | (torch.isnan(x) & torch.isnan(y))
 
 
-EQUAL = _order("Equal", torch.eq, torch.eq)
-NOT_EQUAL = _order("NotEqual", torch.ne, torch.ne)
-LESS = _order("Less", torch.lt, complex_less)
-LESS_EQUAL = _order("LessEqual", torch.le, lambda x, y: complex_less(x, y) | (x == y))
-GREATER = _order("Greater", torch.gt, lambda x, y: complex_less(y, x))
-GREATER_EQUAL = _order("GreaterEqual", torch.ge, lambda x, y: complex_less(y, x) | (x == y))
-NAN_EQUAL = primitive("NanEqual", _nan_equal)
-for _op in (EQUAL, NOT_EQUAL, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL, NAN_EQUAL):
-    flat(_op)
+equal = binary(
+    "equal",
+    _order("Equal", torch.eq, torch.eq),
+    "Return whether ``a == b``, element by element.",
+    COMPARE,
+    flat,
+)
+not_equal = binary(
+    "not_equal",
+    _order("NotEqual", torch.ne, torch.ne),
+    "Return whether ``a != b``, element by element.",
+    COMPARE,
+    flat,
+)
+less = binary(
+    "less",
+    _order("Less", torch.lt, complex_less),
+    "Return whether ``a < b``, element by element.",
+    COMPARE,
+    flat,
+)
+less_equal = binary(
+    "less_equal",
+    _order("LessEqual", torch.le, lambda x, y: complex_less(x, y) | (x == y)),
+    "Return whether ``a <= b``, element by element.",
+    COMPARE,
+    flat,
+)
+greater = binary(
+    "greater",
+    _order("Greater", torch.gt, lambda x, y: complex_less(y, x)),
+    "Return whether ``a > b``, element by element.",
+    COMPARE,
+    flat,
+)
+greater_equal = binary(
+    "greater_equal",
+    _order("GreaterEqual", torch.ge, lambda x, y: complex_less(y, x) | (x == y)),
+    "Return whether ``a >= b``, element by element.",
+    COMPARE,
+    flat,
+)
+nan_equal = binary(
+    "nan_equal",
+    primitive("NanEqual", _nan_equal),
+    "Return whether ``a == b`` or both are NaN, element by element.",
+    COMPARE,
+    flat,
+)
 
+# -- tests of floating-point values
 
-def equal(a: Any, b: Any, stream: Any = None) -> array:
-    """Return whether ``a == b``, element by element.
+isnan = unary(
+    "isnan",
+    simple("IsNaN", torch.isnan),
+    "Return whether an element is NaN.",
+    tested(of_integers=False),
+    flat,
+    positional=True,
+)
+isinf = unary(
+    "isinf",
+    simple("IsInf", torch.isinf),
+    "Return whether an element is positive or negative infinity.",
+    tested(of_integers=False),
+    flat,
+    positional=True,
+)
+isfinite = unary(
+    "isfinite",
+    simple("IsFinite", torch.isfinite),
+    "Return whether an element is neither infinite nor NaN.",
+    tested(of_integers=True),
+    flat,
+    positional=True,
+)
+isposinf = unary(
+    "isposinf",
+    simple("IsPosInf", lambda x: x == float("inf")),
+    "Return whether an element is positive infinity.",
+    tested(of_integers=False),
+    flat,
+    positional=True,
+)
+isneginf = unary(
+    "isneginf",
+    simple("IsNegInf", lambda x: x == float("-inf")),
+    "Return whether an element is negative infinity.",
+    tested(of_integers=False),
+    flat,
+    positional=True,
+)
 
-    Args:
-        a: array or number.
-        b: array or number.
-        stream: where to compute it.
-
-    Returns:
-        A bool array of the shape in which both meet.
-
-    Raises:
-        ValueError: the shapes cannot be broadcast.
-    """
-    return comparison(EQUAL, a, b, stream)
-
-
-def not_equal(a: Any, b: Any, stream: Any = None) -> array:
-    """Return whether ``a != b``, element by element.
-
-    Args:
-        a: array or number.
-        b: array or number.
-        stream: where to compute it.
-
-    Returns:
-        A bool array of the shape in which both meet.
-
-    Raises:
-        ValueError: the shapes cannot be broadcast.
-    """
-    return comparison(NOT_EQUAL, a, b, stream)
-
-
-def less(a: Any, b: Any, stream: Any = None) -> array:
-    """Return whether ``a < b``, element by element.
-
-    Args:
-        a: array or number.
-        b: array or number.
-        stream: where to compute it.
-
-    Returns:
-        A bool array of the shape in which both meet.
-
-    Raises:
-        ValueError: the shapes cannot be broadcast.
-    """
-    return comparison(LESS, a, b, stream)
-
-
-def less_equal(a: Any, b: Any, stream: Any = None) -> array:
-    """Return whether ``a <= b``, element by element.
-
-    Args:
-        a: array or number.
-        b: array or number.
-        stream: where to compute it.
-
-    Returns:
-        A bool array of the shape in which both meet.
-
-    Raises:
-        ValueError: the shapes cannot be broadcast.
-    """
-    return comparison(LESS_EQUAL, a, b, stream)
-
-
-def greater(a: Any, b: Any, stream: Any = None) -> array:
-    """Return whether ``a > b``, element by element.
-
-    Args:
-        a: array or number.
-        b: array or number.
-        stream: where to compute it.
-
-    Returns:
-        A bool array of the shape in which both meet.
-
-    Raises:
-        ValueError: the shapes cannot be broadcast.
-    """
-    return comparison(GREATER, a, b, stream)
-
-
-def greater_equal(a: Any, b: Any, stream: Any = None) -> array:
-    """Return whether ``a >= b``, element by element.
-
-    Args:
-        a: array or number.
-        b: array or number.
-        stream: where to compute it.
-
-    Returns:
-        A bool array of the shape in which both meet.
-
-    Raises:
-        ValueError: the shapes cannot be broadcast.
-    """
-    return comparison(GREATER_EQUAL, a, b, stream)
+# -- closeness
 
 
 def array_equal(a: Any, b: Any, equal_nan: bool = False, stream: Any = None) -> array:
@@ -182,8 +166,8 @@ def array_equal(a: Any, b: Any, equal_nan: bool = False, stream: Any = None) -> 
     a, b = pair(a, b)
     if a._n.shape != b._n.shape:
         return array(False)
-    op = NAN_EQUAL if equal_nan and (a._n.dtype.is_inexact or b._n.dtype.is_inexact) else EQUAL
-    return ops.all(comparison(op, a, b, stream), stream=stream)  # type: ignore[no-any-return]
+    same = nan_equal if equal_nan and (a._n.dtype.is_inexact or b._n.dtype.is_inexact) else equal
+    return ops.all(same(a, b, stream), stream=stream)  # type: ignore[no-any-return]
 
 
 def isclose(
@@ -250,87 +234,3 @@ def allclose(
         A bool scalar.
     """
     return ops.all(isclose(a, b, rtol, atol, equal_nan=equal_nan, stream=stream), stream=stream)  # type: ignore[no-any-return]
-
-
-# -- tests of floating-point values
-
-
-ISNAN = primitive("IsNaN", lambda node, x: torch.isnan(x))
-ISINF = primitive("IsInf", lambda node, x: torch.isinf(x))
-ISFINITE = primitive("IsFinite", lambda node, x: torch.isfinite(x))
-ISPOSINF = primitive("IsPosInf", lambda node, x: x == float("inf"))
-ISNEGINF = primitive("IsNegInf", lambda node, x: x == float("-inf"))
-for _op in (ISNAN, ISINF, ISFINITE, ISPOSINF, ISNEGINF):
-    flat(_op)
-
-
-def _tested(op: Primitive, a: Any, stream: Any, *, of_integers: bool = False) -> array:
-    x = to_array(a)._n
-    if not x.dtype.is_inexact:
-        return ops.full(x.shape, of_integers, bool_, stream=stream)  # type: ignore[no-any-return]
-    return record(op, (x,), x.shape, bool_, None, None, stream if stream is None else as_stream(stream))
-
-
-def isnan(a: array, stream: Any = None) -> array:
-    """Return whether an element is NaN.
-
-    Args:
-        a: any array or number.
-        stream: where to compute it.
-
-    Returns:
-        A bool array of the shape of ``a``.
-    """
-    return _tested(ISNAN, a, stream)
-
-
-def isinf(a: array, stream: Any = None) -> array:
-    """Return whether an element is positive or negative infinity.
-
-    Args:
-        a: any array or number.
-        stream: where to compute it.
-
-    Returns:
-        A bool array of the shape of ``a``.
-    """
-    return _tested(ISINF, a, stream)
-
-
-def isfinite(a: array, stream: Any = None) -> array:
-    """Return whether an element is neither infinite nor NaN.
-
-    Args:
-        a: any array or number.
-        stream: where to compute it.
-
-    Returns:
-        A bool array of the shape of ``a``.
-    """
-    return _tested(ISFINITE, a, stream, of_integers=True)
-
-
-def isposinf(a: array, stream: Any = None) -> array:
-    """Return whether an element is positive infinity.
-
-    Args:
-        a: any array or number.
-        stream: where to compute it.
-
-    Returns:
-        A bool array of the shape of ``a``.
-    """
-    return _tested(ISPOSINF, a, stream)
-
-
-def isneginf(a: array, stream: Any = None) -> array:
-    """Return whether an element is negative infinity.
-
-    Args:
-        a: any array or number.
-        stream: where to compute it.
-
-    Returns:
-        A bool array of the shape of ``a``.
-    """
-    return _tested(ISNEGINF, a, stream)

@@ -1,14 +1,14 @@
-"""What element-wise operations share: recording with one or two operands, and their derivative and batching rules."""
+"""What element-wise operations share: two operands of one type, and derivative and batching rules."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rocmend.mlx.arguments import as_stream, broadcast_shapes, to_array
+from rocmend.mlx.arguments import broadcast_shapes, to_array
 from rocmend.mlx.array import array, record
 from rocmend.mlx.construct import constant
 from rocmend.mlx.conversion import cast_node
-from rocmend.mlx.dtypes import bool_, complex64, float32, promote
+from rocmend.mlx.dtypes import float32, promote
 from rocmend.mlx.primitive import Primitive
 from rocmend.mlx.registry import ops
 
@@ -33,8 +33,24 @@ def meet(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     return shape
 
 
-def operands(a: Any, b: Any, stream: Any = None) -> tuple[Node, Node, tuple[int, ...], Dtype]:
-    """Return two operands as nodes of one type, the shape in which they meet and that type."""
+def operands(
+    a: Any,
+    b: Any,
+    stream: Any = None,
+    takes: frozenset[Dtype] | None = None,
+    other: Callable[..., Dtype] | None = None,
+    name: str = "",
+) -> tuple[Node, Node, tuple[int, ...], Dtype]:
+    """Return two operands as nodes of one type, the shape in which they meet and that type.
+
+    Args:
+        a: array or number.
+        b: array or number.
+        stream: where conversions are computed.
+        takes: types that the operation computes; None: all.
+        other: ``other(name, dtype, x, y)`` gives the type to compute in where they meet in another.
+        name: of the operation, for errors.
+    """
     if type(a) is array:
         x = a._n
         y = b._n if type(b) is array else operand(b, x.dtype)
@@ -47,10 +63,12 @@ def operands(a: Any, b: Any, stream: Any = None) -> tuple[Node, Node, tuple[int,
     dtype = x.dtype
     if dtype is not y.dtype:
         dtype = promote(dtype, y.dtype)
-        if x.dtype is not dtype:
-            x = cast_node(x, dtype, stream)
-        if y.dtype is not dtype:
-            y = cast_node(y, dtype, stream)
+    if takes is not None and dtype not in takes:
+        dtype = other(name, dtype, x, y)  # type: ignore[misc]
+    if x.dtype is not dtype:
+        x = cast_node(x, dtype, stream)
+    if y.dtype is not dtype:
+        y = cast_node(y, dtype, stream)
     shape = x.shape
     if y.shape not in (shape, ()):
         shape = meet(shape, y.shape)
@@ -65,71 +83,6 @@ def operand(value: Any, dtype: Dtype) -> Node:
     if kind is int and (dtype.is_inexact or (dtype.size >= 4 and 0 <= value < 2**31)):
         return constant(value, dtype)._n
     return to_array(value, dtype)._n
-
-
-def binary(op: Primitive, a: Any, b: Any, stream: Any = None) -> array:
-    """Record an operation of two operands whose result has the type in which they meet."""
-    if stream is not None:
-        stream = as_stream(stream)
-    if type(a) is array and type(b) is array:
-        x = a._n
-        y = b._n
-        dtype = x.dtype
-        if dtype is y.dtype and x.shape == y.shape:
-            return record(op, (x, y), x.shape, dtype, None, None, stream)
-    x, y, shape, dtype = operands(a, b, stream)
-    return record(op, (x, y), shape, dtype, None, None, stream)
-
-
-def float_binary(op: Primitive, a: Any, b: Any, stream: Any = None) -> array:
-    """Record an operation of two operands on floating types; integers become float32."""
-    if stream is not None:
-        stream = as_stream(stream)
-    x, y, shape, dtype = operands(a, b, stream)
-    if not dtype.is_inexact:
-        dtype = float32
-        x, y = cast_node(x, dtype, stream), cast_node(y, dtype, stream)
-    return record(op, (x, y), shape, dtype, None, None, stream)
-
-
-def comparison(op: Primitive, a: Any, b: Any, stream: Any = None) -> array:
-    """Record an operation of two operands whose result is bool; ``attrs`` is the type of the operands."""
-    if stream is not None:
-        stream = as_stream(stream)
-    x, y, shape, dtype = operands(a, b, stream)
-    return record(op, (x, y), shape, bool_, dtype, None, stream)
-
-
-def unary(op: Primitive, a: Any, stream: Any = None) -> array:
-    """Record an operation of one operand whose result has the operand's type."""
-    x = a._n if type(a) is array else to_array(a)._n
-    return record(op, (x,), x.shape, x.dtype, None, None, stream if stream is None else as_stream(stream))
-
-
-def float_unary(op: Primitive, a: Any, stream: Any = None) -> array:
-    """Record an operation of one operand on floating types; integers become float32."""
-    x = a._n if type(a) is array else to_array(a)._n
-    if stream is not None:
-        stream = as_stream(stream)
-    if not x.dtype.is_inexact:
-        x = cast_node(x, float32, stream)
-    return record(op, (x,), x.shape, x.dtype, None, None, stream)
-
-
-def real_unary(op: Primitive, name: str, a: Any, stream: Any = None) -> array:
-    """Record an operation of one operand that is not defined for complex numbers; integers become float32.
-
-    Raises:
-        ValueError: the operand is complex.
-    """
-    x = a._n if type(a) is array else to_array(a)._n
-    if x.dtype is complex64:
-        raise ValueError(f"[{name}] Not supported for complex64.")
-    if stream is not None:
-        stream = as_stream(stream)
-    if not x.dtype.is_float:
-        x = cast_node(x, float32, stream)
-    return record(op, (x,), x.shape, x.dtype, None, None, stream)
 
 
 # -- derivatives and batching
@@ -160,59 +113,63 @@ def _times(g: array, factor: array, *, adjoint: bool) -> array:
     return ops.multiply(g, factor)  # type: ignore[no-any-return]
 
 
-def derived(op: Primitive, slope: Callable[[Node, array, array], array]) -> None:
-    """Give a unary primitive its derivative.
+def slope(of: Callable[[Node, array, array], array]) -> Callable[[Primitive], None]:
+    """Return what gives a unary primitive its derivative.
 
     Args:
-        op: the primitive.
-        slope: ``slope(node, x, y)``: the derivative at ``x``, where the output is ``y``.
+        of: ``of(node, x, y)``: the derivative at ``x``, where the output is ``y``.
     """
 
     def vjp(node: Node, primals: Sequence[array], output: array, cotangent: array) -> tuple[array]:
-        return (_times(cotangent, slope(node, primals[0], output), adjoint=True),)
+        return (_times(cotangent, of(node, primals[0], output), adjoint=True),)
 
     def jvp(node: Node, primals: Sequence[array], tangents: Sequence[array], output: array) -> array:
-        return _times(tangents[0], slope(node, primals[0], output), adjoint=False)
+        return _times(tangents[0], of(node, primals[0], output), adjoint=False)
 
-    op.vjp, op.jvp = vjp, jvp
+    return _rules(vjp, jvp)
 
 
-def derived_pair(
-    op: Primitive,
-    first: Callable[[Node, array, array, array], array | None],
-    second: Callable[[Node, array, array, array], array | None],
-) -> None:
-    """Give a binary primitive its two partial derivatives.
+def slopes(
+    first: Callable[[Node, array, array, array], array] | None,
+    second: Callable[[Node, array, array, array], array] | None,
+) -> Callable[[Primitive], None]:
+    """Return what gives a binary primitive its two partial derivatives.
+
+    A vjp that it has already stays: one that is cheaper or more exact than a product.
 
     Args:
-        op: the primitive. A vjp that it has already stays: one that is cheaper or more exact than a product.
-        first: ``first(node, x, y, out)``: the derivative with respect to ``x``; None stands for 1.
+        first: ``first(node, x, y, out)``: the derivative with respect to ``x``; None: it is 1.
         second: the one with respect to ``y``.
     """
 
     def vjp(node: Node, primals: Sequence[array], output: array, cotangent: array) -> tuple[array, array]:
         x, y = primals
         found = []
-        for primal, slope in ((x, first), (y, second)):
-            factor = slope(node, x, y, output)
-            whole = cotangent if factor is None else _times(cotangent, factor, adjoint=True)
+        for primal, of in ((x, first), (y, second)):
+            whole = cotangent if of is None else _times(cotangent, of(node, x, y, output), adjoint=True)
             found.append(unbroadcast(whole, primal.shape))
         return found[0], found[1]
 
     def jvp(node: Node, primals: Sequence[array], tangents: Sequence[array | None], output: array) -> array:
         x, y = primals
         total: array | None = None
-        for tangent, slope in zip(tangents, (first, second), strict=True):
+        for tangent, of in zip(tangents, (first, second), strict=True):
             if tangent is None:
                 continue
-            factor = slope(node, x, y, output)
-            part = tangent if factor is None else _times(tangent, factor, adjoint=False)
+            part = tangent if of is None else _times(tangent, of(node, x, y, output), adjoint=False)
             total = part if total is None else ops.add(total, part)
         if total is None:
             return ops.zeros_like(output)  # type: ignore[no-any-return]
         return broadcasted(total, output.shape)
 
-    op.vjp, op.jvp = op.vjp or vjp, jvp
+    return _rules(vjp, jvp)
+
+
+def _rules(vjp: Callable[..., Any], jvp: Callable[..., Any]) -> Callable[[Primitive], None]:
+    def give(op: Primitive) -> None:
+        op.vjp, op.jvp = op.vjp or vjp, jvp
+
+    return give
 
 
 def flat(op: Primitive) -> None:

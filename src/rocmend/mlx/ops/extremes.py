@@ -8,7 +8,8 @@ import torch
 
 from rocmend.mlx.conversion import ordered
 from rocmend.mlx.dtypes import complex64
-from rocmend.mlx.ops.elementwise import binary, derived_pair, primitive
+from rocmend.mlx.ops.define import binary
+from rocmend.mlx.ops.elementwise import primitive, slopes
 from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
@@ -45,55 +46,27 @@ def _minimum(node: Node, x: Any, y: Any) -> Any:
     return torch.minimum(x, y)
 
 
-MAXIMUM = primitive("Maximum", _maximum)
-MINIMUM = primitive("Minimum", _minimum)
-
-
-def maximum(a: Any, b: Any, /, *, stream: Any = None) -> array:
-    """Return the larger of two operands, element by element; NaN where either is NaN.
-
-    Args:
-        a: array or number.
-        b: array or number.
-        stream: where to compute it.
-
-    Returns:
-        An array of the shape in which both meet, in the type in which they meet.
-
-    Raises:
-        ValueError: the shapes cannot be broadcast.
-    """
-    return binary(MAXIMUM, a, b, stream)
-
-
-def minimum(a: Any, b: Any, /, *, stream: Any = None) -> array:
-    """Return the smaller of two operands, element by element; NaN where either is NaN.
-
-    Args:
-        a: array or number.
-        b: array or number.
-        stream: where to compute it.
-
-    Returns:
-        An array of the shape in which both meet, in the type in which they meet.
-
-    Raises:
-        ValueError: the shapes cannot be broadcast.
-    """
-    return binary(MINIMUM, a, b, stream)
-
-
 def _where(test: array, node: Node) -> array:
     return ops.astype(test, node.dtype)  # type: ignore[no-any-return]
 
 
-derived_pair(
-    MAXIMUM,
-    lambda node, x, y, out: _where(ops.greater(x, y), node),
-    lambda node, x, y, out: _where(ops.less_equal(x, y), node),
+maximum = binary(
+    "maximum",
+    primitive("Maximum", _maximum),
+    "Return the larger of two operands, element by element; NaN where either is NaN.",
+    derivative=slopes(
+        lambda node, x, y, out: _where(ops.greater(x, y), node),
+        lambda node, x, y, out: _where(ops.less_equal(x, y), node),
+    ),
+    positional=False,
 )
-derived_pair(
-    MINIMUM,
-    lambda node, x, y, out: _where(ops.less(x, y), node),
-    lambda node, x, y, out: _where(ops.greater_equal(x, y), node),
+minimum = binary(
+    "minimum",
+    primitive("Minimum", _minimum),
+    "Return the smaller of two operands, element by element; NaN where either is NaN.",
+    derivative=slopes(
+        lambda node, x, y, out: _where(ops.less(x, y), node),
+        lambda node, x, y, out: _where(ops.greater_equal(x, y), node),
+    ),
+    positional=False,
 )

@@ -8,7 +8,8 @@ import torch
 
 from rocmend.mlx.conversion import widened
 from rocmend.mlx.dtypes import bool_, uint64
-from rocmend.mlx.ops.elementwise import binary, derived_pair, float_binary, primitive
+from rocmend.mlx.ops.define import MEET_FLOAT, binary
+from rocmend.mlx.ops.elementwise import primitive, slopes
 from rocmend.mlx.ops.extremes import complex_less
 from rocmend.mlx.registry import ops
 
@@ -37,40 +38,20 @@ def _power(node: Node, x: Any, y: Any) -> Any:
     return torch.pow(x, y) if node.dtype.is_inexact else _integer_power(node.dtype, x, y)
 
 
-POWER = primitive("Power", _power)
-
-
-def power(a: Any, b: Any, /, *, stream: Any = None) -> array:
-    """Return ``a ** b``, element by element; integers to negative powers give 0.
-
-    Args:
-        a: array or number.
-        b: array or number.
-        stream: where to compute it.
-
-    Returns:
-        An array of the shape in which both meet, in the type in which they meet.
-
-    Raises:
-        ValueError: the shapes cannot be broadcast.
-    """
-    return binary(POWER, a, b, stream)
-
-
-pow = power
-
-
 def _power_log(node: Node, x: array, y: array, out: array) -> array:
     # where the power is 0 it stays 0 as the exponent changes: the logarithm of 0 would make that NaN
     zero = ops.full((), 0, node.dtype)
     return ops.where(ops.equal(out, zero), zero, ops.multiply(ops.log(x), out))  # type: ignore[no-any-return]
 
 
-derived_pair(
-    POWER,
-    lambda node, x, y, out: ops.multiply(y, ops.power(x, ops.subtract(y, 1))),
-    _power_log,
+power = binary(
+    "power",
+    primitive("Power", _power),
+    "Return ``a ** b``, element by element; integers to negative powers give 0.",
+    derivative=slopes(lambda node, x, y, out: ops.multiply(y, ops.power(x, ops.subtract(y, 1))), _power_log),
+    positional=False,
 )
+pow = power
 
 
 def _logaddexp(node: Node, x: Any, y: Any) -> Any:
@@ -81,29 +62,16 @@ def _logaddexp(node: Node, x: Any, y: Any) -> Any:
     return high + torch.log1p(torch.exp(low - high))
 
 
-LOGADDEXP = primitive("LogAddExp", _logaddexp)
-
-
-def logaddexp(a: Any, b: Any, /, *, stream: Any = None) -> array:
-    """Return ``log(e**a + e**b)``, element by element, without overflow on the way.
-
-    Args:
-        a: array or number.
-        b: array or number.
-        stream: where to compute it.
-
-    Returns:
-        An array of the shape in which both meet; float32 where both are integers.
-
-    Raises:
-        ValueError: the shapes cannot be broadcast.
-    """
-    return float_binary(LOGADDEXP, a, b, stream)
-
-
 def _share(x: array, other: array) -> array:
     # not exp(x - out): that is NaN where x is infinite, and holds no digits of a small share once out is large
     return ops.sigmoid(ops.subtract(x, other))  # type: ignore[no-any-return]
 
 
-derived_pair(LOGADDEXP, lambda node, x, y, out: _share(x, y), lambda node, x, y, out: _share(y, x))
+logaddexp = binary(
+    "logaddexp",
+    primitive("LogAddExp", _logaddexp),
+    "Return ``log(e**a + e**b)``, element by element, without overflow on the way.",
+    MEET_FLOAT,
+    slopes(lambda node, x, y, out: _share(x, y), lambda node, x, y, out: _share(y, x)),
+    positional=False,
+)

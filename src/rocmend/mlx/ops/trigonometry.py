@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from rocmend.mlx.arguments import pair, to_array
+from rocmend.mlx.arguments import to_array
 from rocmend.mlx.dtypes import float32
-from rocmend.mlx.ops.elementwise import derived, derived_pair, float_binary, float_unary, primitive, simple
+from rocmend.mlx.ops.define import FLOAT, FLOATS, MEET_FLOAT, binary, unary
+from rocmend.mlx.ops.elementwise import simple, slope, slopes
 from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rocmend.mlx.array import array
+    from rocmend.mlx.dtypes import Dtype
     from rocmend.mlx.node import Node
 
 __all__ = [
@@ -43,13 +45,6 @@ __all__ = [
     "tanh",
 ]
 
-SIN = simple("Sin", torch.sin)
-COS = simple("Cos", torch.cos)
-TAN = simple("Tan", torch.tan)
-ARCSIN = simple("ArcSin", torch.asin)
-ARCCOS = simple("ArcCos", torch.acos)
-ARCTAN = simple("ArcTan", torch.atan)
-
 
 def _far(function: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> torch.Tensor:
     """Compute sinh or cosh; on a CPU, whole vectors of torch's overflow before the result would."""
@@ -59,177 +54,6 @@ def _far(function: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> t
     root = torch.exp(x.float().abs() * 0.5)
     far = root * (root * 0.5)
     return torch.where(x.abs() > 88, (torch.copysign(far, x) if function is torch.sinh else far).to(x.dtype), near)
-
-
-SINH = primitive("Sinh", lambda node, x: _far(torch.sinh, x))
-COSH = primitive("Cosh", lambda node, x: _far(torch.cosh, x))
-TANH = simple("Tanh", torch.tanh)
-ARCSINH = simple("ArcSinh", torch.asinh)
-ARCCOSH = simple("ArcCosh", torch.acosh)
-ARCTANH = simple("ArcTanh", torch.atanh)
-
-
-def sin(a: array, /, *, stream: Any = None) -> array:
-    """Return the sine, element by element.
-
-    Args:
-        a: any array or number.
-        stream: where to compute it.
-
-    Returns:
-        An array of the shape and type of ``a``; float32 for integers.
-    """
-    return float_unary(SIN, a, stream)
-
-
-def cos(a: array, /, *, stream: Any = None) -> array:
-    """Return the cosine, element by element.
-
-    Args:
-        a: any array or number.
-        stream: where to compute it.
-
-    Returns:
-        An array of the shape and type of ``a``; float32 for integers.
-    """
-    return float_unary(COS, a, stream)
-
-
-def tan(a: array, /, *, stream: Any = None) -> array:
-    """Return the tangent, element by element.
-
-    Args:
-        a: any array or number.
-        stream: where to compute it.
-
-    Returns:
-        An array of the shape and type of ``a``; float32 for integers.
-    """
-    return float_unary(TAN, a, stream)
-
-
-def arcsin(a: array, /, *, stream: Any = None) -> array:
-    """Return the inverse sine, element by element.
-
-    Args:
-        a: any array or number.
-        stream: where to compute it.
-
-    Returns:
-        An array of the shape and type of ``a``; float32 for integers.
-    """
-    return float_unary(ARCSIN, a, stream)
-
-
-def arccos(a: array, /, *, stream: Any = None) -> array:
-    """Return the inverse cosine, element by element.
-
-    Args:
-        a: any array or number.
-        stream: where to compute it.
-
-    Returns:
-        An array of the shape and type of ``a``; float32 for integers.
-    """
-    return float_unary(ARCCOS, a, stream)
-
-
-def arctan(a: array, /, *, stream: Any = None) -> array:
-    """Return the inverse tangent, element by element.
-
-    Args:
-        a: any array or number.
-        stream: where to compute it.
-
-    Returns:
-        An array of the shape and type of ``a``; float32 for integers.
-    """
-    return float_unary(ARCTAN, a, stream)
-
-
-def sinh(a: array, /, *, stream: Any = None) -> array:
-    """Return the hyperbolic sine, element by element.
-
-    Args:
-        a: any array or number.
-        stream: where to compute it.
-
-    Returns:
-        An array of the shape and type of ``a``; float32 for integers.
-    """
-    return float_unary(SINH, a, stream)
-
-
-def cosh(a: array, /, *, stream: Any = None) -> array:
-    """Return the hyperbolic cosine, element by element.
-
-    Args:
-        a: any array or number.
-        stream: where to compute it.
-
-    Returns:
-        An array of the shape and type of ``a``; float32 for integers.
-    """
-    return float_unary(COSH, a, stream)
-
-
-def tanh(a: array, /, *, stream: Any = None) -> array:
-    """Return the hyperbolic tangent, element by element.
-
-    Args:
-        a: any array or number.
-        stream: where to compute it.
-
-    Returns:
-        An array of the shape and type of ``a``; float32 for integers.
-    """
-    return float_unary(TANH, a, stream)
-
-
-def arcsinh(a: array, /, *, stream: Any = None) -> array:
-    """Return the inverse hyperbolic sine, element by element.
-
-    Args:
-        a: any array or number.
-        stream: where to compute it.
-
-    Returns:
-        An array of the shape and type of ``a``; float32 for integers.
-    """
-    return float_unary(ARCSINH, a, stream)
-
-
-def arccosh(a: array, /, *, stream: Any = None) -> array:
-    """Return the inverse hyperbolic cosine, element by element.
-
-    Args:
-        a: any array or number.
-        stream: where to compute it.
-
-    Returns:
-        An array of the shape and type of ``a``; float32 for integers.
-    """
-    return float_unary(ARCCOSH, a, stream)
-
-
-def arctanh(a: array, /, *, stream: Any = None) -> array:
-    """Return the inverse hyperbolic tangent, element by element.
-
-    Args:
-        a: any array or number.
-        stream: where to compute it.
-
-    Returns:
-        An array of the shape and type of ``a``; float32 for integers.
-    """
-    return float_unary(ARCTANH, a, stream)
-
-
-# -- the names of the Python array API
-
-acos, acosh, asin, asinh, atan, atanh = arccos, arccosh, arcsin, arcsinh, arctan, arctanh
-
-# -- derivatives
 
 
 def _arccosh_slope(node: Node, x: array, y: array) -> array:
@@ -244,18 +68,82 @@ def _tan_slope(node: Node, x: array, y: array) -> array:
     return ops.reciprocal(ops.square(ops.cos(x)))  # type: ignore[no-any-return]  # near a pole y has lost much by rounding
 
 
-derived(SIN, lambda node, x, y: ops.cos(x))
-derived(COS, lambda node, x, y: ops.negative(ops.sin(x)))
-derived(TAN, _tan_slope)
-derived(ARCSIN, lambda node, x, y: ops.rsqrt(ops.subtract(1, ops.square(x))))
-derived(ARCCOS, lambda node, x, y: ops.negative(ops.rsqrt(ops.subtract(1, ops.square(x)))))
-derived(ARCTAN, lambda node, x, y: ops.reciprocal(ops.add(1, ops.square(x))))
-derived(SINH, lambda node, x, y: ops.cosh(x))
-derived(COSH, lambda node, x, y: ops.sinh(x))
-derived(TANH, lambda node, x, y: ops.subtract(1, ops.square(y)))
-derived(ARCSINH, lambda node, x, y: ops.rsqrt(ops.add(ops.square(x), 1)))
-derived(ARCCOSH, _arccosh_slope)
-derived(ARCTANH, lambda node, x, y: ops.reciprocal(ops.subtract(1, ops.square(x))))
+sin = unary("sin", torch.sin, "Return the sine, element by element.", FLOAT, slope(lambda node, x, y: ops.cos(x)))
+cos = unary(
+    "cos",
+    torch.cos,
+    "Return the cosine, element by element.",
+    FLOAT,
+    slope(lambda node, x, y: ops.negative(ops.sin(x))),
+)
+tan = unary("tan", torch.tan, "Return the tangent, element by element.", FLOAT, slope(_tan_slope))
+arcsin = unary(
+    "arcsin",
+    simple("ArcSin", torch.asin),
+    "Return the inverse sine, element by element.",
+    FLOAT,
+    slope(lambda node, x, y: ops.rsqrt(ops.subtract(1, ops.square(x)))),
+)
+arccos = unary(
+    "arccos",
+    simple("ArcCos", torch.acos),
+    "Return the inverse cosine, element by element.",
+    FLOAT,
+    slope(lambda node, x, y: ops.negative(ops.rsqrt(ops.subtract(1, ops.square(x))))),
+)
+arctan = unary(
+    "arctan",
+    simple("ArcTan", torch.atan),
+    "Return the inverse tangent, element by element.",
+    FLOAT,
+    slope(lambda node, x, y: ops.reciprocal(ops.add(1, ops.square(x)))),
+)
+sinh = unary(
+    "sinh",
+    lambda x: _far(torch.sinh, x),
+    "Return the hyperbolic sine, element by element.",
+    FLOAT,
+    slope(lambda node, x, y: ops.cosh(x)),
+)
+cosh = unary(
+    "cosh",
+    lambda x: _far(torch.cosh, x),
+    "Return the hyperbolic cosine, element by element.",
+    FLOAT,
+    slope(lambda node, x, y: ops.sinh(x)),
+)
+tanh = unary(
+    "tanh",
+    torch.tanh,
+    "Return the hyperbolic tangent, element by element.",
+    FLOAT,
+    slope(lambda node, x, y: ops.subtract(1, ops.square(y))),
+)
+arcsinh = unary(
+    "arcsinh",
+    simple("ArcSinh", torch.asinh),
+    "Return the inverse hyperbolic sine, element by element.",
+    FLOAT,
+    slope(lambda node, x, y: ops.rsqrt(ops.add(ops.square(x), 1))),
+)
+arccosh = unary(
+    "arccosh",
+    simple("ArcCosh", torch.acosh),
+    "Return the inverse hyperbolic cosine, element by element.",
+    FLOAT,
+    slope(_arccosh_slope),
+)
+arctanh = unary(
+    "arctanh",
+    simple("ArcTanh", torch.atanh),
+    "Return the inverse hyperbolic tangent, element by element.",
+    FLOAT,
+    slope(lambda node, x, y: ops.reciprocal(ops.subtract(1, ops.square(x)))),
+)
+
+# -- the names of the Python array API
+
+acos, acosh, asin, asinh, atan, atanh = arccos, arccosh, arcsin, arcsinh, arctan, arctanh
 
 # -- angles
 
@@ -291,38 +179,31 @@ def _inexact(a: Any, stream: Any) -> array:
     return x if x._n.dtype.is_inexact else ops.astype(x, float32, stream=stream)
 
 
-ARCTAN2 = simple("ArcTan2", torch.atan2)
-
-
-def arctan2(a: Any, b: Any, /, *, stream: Any = None) -> array:
-    """Return the angle of the point ``(b, a)`` in its quadrant, element by element.
-
-    Args:
-        a: array or number, the ordinate.
-        b: array or number, the abscissa.
-        stream: where to compute it.
-
-    Returns:
-        An array of the shape in which both meet, floating.
-
-    Raises:
-        ValueError: an operand is complex, or the shapes cannot be broadcast.
-    """
-    a, b = pair(a, b)
-    if a._n.dtype.is_complex or b._n.dtype.is_complex:
-        raise ValueError("[arctan2] Not supported for complex64.")
-    return float_binary(ARCTAN2, a, b, stream)
-
-
-atan2 = arctan2
+def _no_complex(name: str, dtype: Dtype, x: Node, y: Node) -> Dtype:
+    if dtype.is_complex:
+        raise ValueError(f"[{name}] Not supported for complex64.")
+    return float32
 
 
 def _squares(x: array, y: array) -> array:
     return ops.add(ops.square(x), ops.square(y))  # type: ignore[no-any-return]
 
 
-derived_pair(
-    ARCTAN2,
-    lambda node, a, b, out: ops.divide(b, _squares(a, b)),
-    lambda node, a, b, out: ops.divide(ops.negative(a), _squares(a, b)),
+arctan2 = binary(
+    "arctan2",
+    simple("ArcTan2", torch.atan2),
+    "Return the angle of the point ``(b, a)`` in its quadrant, element by element.",
+    MEET_FLOAT._replace(
+        operand=("array or number, the ordinate.", "array or number, the abscissa."),
+        takes=FLOATS,
+        other=_no_complex,
+        returns="An array of the shape in which both meet, floating.",
+        raises=("ValueError: an operand is complex, or the shapes cannot be broadcast.",),
+    ),
+    slopes(
+        lambda node, a, b, out: ops.divide(b, _squares(a, b)),
+        lambda node, a, b, out: ops.divide(ops.negative(a), _squares(a, b)),
+    ),
+    positional=False,
 )
+atan2 = arctan2

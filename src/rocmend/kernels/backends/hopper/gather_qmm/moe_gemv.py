@@ -14,7 +14,7 @@ from rocmend.kernels import backends
 from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.backends.hopper import gluon
 from rocmend.kernels.launch import LaunchPlan
-from rocmend.kernels.ops.matmul.quantized_matmul import few
+from rocmend.kernels.ops.matmul.quantized_matmul.rules import TILE
 from rocmend.kernels.ops.moe.gather_qmm import Problem
 from rocmend.kernels.ops.moe.gather_qmm.arguments import Arguments
 from rocmend.kernels.target import Target
@@ -43,7 +43,7 @@ def suits(problem: Problem, target: Target) -> bool:
         and problem.transpose
         and problem.m == 1
         and problem.pairs <= MOST_PAIRS
-        and problem.n % few.TILE == 0
+        and problem.n % TILE == 0
         and problem.k % CHUNK[problem.mode] == 0
         and problem.k <= COLUMNS * MOST_WAVEFRONTS
     )
@@ -51,7 +51,7 @@ def suits(problem: Problem, target: Target) -> bool:
 
 def tiles(problem: Problem) -> int:
     """Return how many sets of 16 rows of weights all pairs have."""
-    return problem.pairs * problem.n // few.TILE * (2 if problem.gated else 1)
+    return problem.pairs * problem.n // TILE * (2 if problem.gated else 1)
 
 
 def pays(problem: Problem, config: Config) -> bool:
@@ -103,7 +103,7 @@ def _planned(a: Arguments, config: Config, types: Sequence[torch.dtype | None]) 
     from rocmend.kernels.backends.hopper.gather_qmm.kernels.moe_gemv_ptx import E2M1
 
     k, gated = a.x.shape[-1], a.up is not None
-    each = few.TILE // (2 if gated else 1)
+    each = TILE // (2 if gated else 1)
     sets = config["SETS"] if a.n % (each * config["SETS"]) == 0 else 1
     slices = wavefronts(k, config["PARTS"])
     units = a.n // (each * sets)

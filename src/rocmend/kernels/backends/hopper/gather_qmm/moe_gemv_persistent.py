@@ -12,7 +12,7 @@ from rocmend.kernels import backends
 from rocmend.kernels.arithmetic import next_power_of_2
 from rocmend.kernels.backends.hopper import gluon
 from rocmend.kernels.launch import LaunchPlan
-from rocmend.kernels.ops.matmul.quantized_matmul import few
+from rocmend.kernels.ops.matmul.quantized_matmul.rules import TILE
 from rocmend.kernels.ops.moe.gather_qmm import Problem
 from rocmend.kernels.ops.moe.gather_qmm.arguments import Arguments
 from rocmend.kernels.target import Target
@@ -56,7 +56,7 @@ def suits(problem: Problem, target: Target) -> bool:
         and problem.transpose
         and problem.m == 1
         and FEWEST_PAIRS[problem.bits] <= problem.pairs <= (MOST_SHARED if _shares(problem) else MOST_PAIRS)
-        and problem.n % few.TILE == 0
+        and problem.n % TILE == 0
         and cut_of(problem.k, problem.bits) is not None
     )
 
@@ -133,7 +133,7 @@ def _planned(a: Arguments, config: Config, target: Target, types: Sequence[torch
     if config.get("slices", 0):
         each = k * bits // CHUNK_BITS // config["slices"]
         cut = Cut(config["slices"], next(per for per in (4, 3) if each % per == 0))
-    tiles = a.n // few.TILE
+    tiles = a.n // TILE
     mates = config["MATES"]
     constants = {
         "DEPTH": k, "BITS": bits, "GROUP": a.form.group_size, "TILES": tiles, "GATED": a.up is not None,

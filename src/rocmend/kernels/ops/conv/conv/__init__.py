@@ -7,10 +7,12 @@ for which the division leaves nothing.
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 from rocmend.kernels.common.floats import bytes_of, rejects_dtype
 from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
+from rocmend.kernels.ops.conv.conv.geometry import Geometry
 from rocmend.kernels.registry import register
 from rocmend.kernels.target import Target
 
@@ -43,6 +45,15 @@ class Problem(NamedTuple):
     groups: int
     taps: int
     plain: bool
+
+
+@functools.lru_cache(maxsize=4096)
+def problem_of(direction: str, dtype: str, geometry: Geometry) -> Problem:
+    """Return the problem of a convolution."""
+    return Problem(
+        dtype, direction, geometry.pixels_in, geometry.pixels_out, geometry.c_in, geometry.c_out, geometry.groups,
+        geometry.taps, geometry.torch_kind is not None,
+    )  # fmt: skip
 
 
 def kind(problem: Problem) -> str:
@@ -82,9 +93,15 @@ def weight_class(problem: Problem) -> str:
     return f"{'point' if problem.taps == 1 else 'taps'}-{outputs}-by-{channels}{few}-half"
 
 
+def _rejects_uneven(problem: Problem, _target: Target) -> str | None:
+    return (
+        None if problem.plain else "torch has no convolution with this padding or with both stride and input dilation"
+    )
+
+
 def _rejects_vendor(problem: Problem, target: Target) -> str | None:
-    if not problem.plain:
-        return "torch has no convolution with this padding or with both stride and input dilation"
+    if reason := _rejects_uneven(problem, target):
+        return reason
     if target.vendor == "amd" and target.generation == 10:
         return (
             "MIOpen has few tuned kernels for RDNA1 and RDNA2, because their builds lack composable_kernel, "
@@ -119,9 +136,10 @@ OP = register(
         reference=f"{HERE}.reference:conv_general",
         problem=Problem,
         implementations=(
-            Implementation("torch.nn", "vendor", f"{HERE}.vendor:run", _rejects_vendor, note="cuDNN or MIOpen"),
-            Implementation("implicit-gemm", "triton", f"{HERE}.host:run", rejects_dtype, note="no vendor library"),
-            Implementation("torch", "reference", f"{HERE}.reference:run"),
+            Implementation("torch.nn", "vendor", f"{HERE}.vendor:plan", _rejects_vendor, note="cuDNN or MIOpen"),
+            Implementation("implicit-gemm", "triton", f"{HERE}.host:plan", rejects_dtype, note="no vendor library"),
+            Implementation("columns", "vendor", f"{HERE}.columns:plan", _rejects_uneven, note="matrix products alone"),
+            Implementation("torch", "reference", f"{HERE}.reference:plan"),
         ),
         dtypes=("float32", "float16", "bfloat16"),
         domain="1 to 3 spatial axes; channels last (as MLX) or first, any strides; any stride, dilation, input "

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from rocmend.core.errors import UsageError
 from rocmend.kernels.dtypes import NAMES
-from rocmend.kernels.ops.conv.conv import OP, Problem
+from rocmend.kernels.ops.conv.conv import OP, problem_of
 from rocmend.kernels.ops.conv.conv.geometry import Geometry, geometry_of
-from rocmend.kernels.ops.conv.conv.vendor import plain_as
+from rocmend.kernels.ops.conv.conv.operands import Call, five
 from rocmend.kernels.plan_cache import cached_plan
 from rocmend.kernels.select import implementation
 
@@ -70,9 +69,8 @@ def convolve(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, o
     if torch.is_grad_enabled() and (
         x.requires_grad or weight.requires_grad or (bias is not None and bias.requires_grad)
     ):
-        geometry = _geometry(x, weight, bias, options)
-        wired: torch.Tensor = _Convolution.apply(_five(x), _five(weight), bias, geometry)  # type: ignore[no-untyped-call]
-        return wired.reshape(_shape(x, geometry))
+        wired: torch.Tensor = _Convolution.apply(x, weight, bias, _geometry(x, weight, bias, options))  # type: ignore[no-untyped-call]
+        return wired
     out: torch.Tensor = _convolved((x, weight, bias), options)
     return out
 
@@ -89,32 +87,51 @@ def _shape(x: torch.Tensor, geometry: Geometry) -> tuple[int, ...]:
     return (x.shape[0], *(axis.out for axis in geometry.axes[5 - x.dim() :]), geometry.c_out)
 
 
+def planned(
+    direction: str,
+    x: torch.Tensor,
+    other: torch.Tensor,
+    bias: torch.Tensor | None,
+    geometry: Geometry,
+    shape: tuple[int, ...],
+) -> Call:
+    """Plan calls of ``(x, other, bias)`` with tensors like these: all that is decided once.
+
+    Args:
+        direction: What is computed: ``forward`` the output of x and the weight, ``input`` the input's gradient of the
+            output's and the weight, ``weight`` the weight's gradient of x and the output's.
+        x: The first tensor, channels last; an implementation gets it with three spatial axes, as it does the other one.
+        other: The second one.
+        bias: Of the forward direction, or None.
+        geometry: Of the convolution.
+        shape: Of the result.
+    """
+    problem = (
+        problem_of("forward", NAMES[x.dtype], geometry.transposed)
+        if direction == "input"
+        else problem_of(direction, NAMES[x.dtype], geometry)
+    )
+    call: Call = implementation(OP, x.device, problem)(direction, five(x), five(other), bias, geometry, shape)
+    return call
+
+
 @cached_plan
-def _convolved(
-    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, options: tuple[Any, ...]
-) -> Callable[..., torch.Tensor]:
+def _convolved(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, options: tuple[Any, ...]) -> Call:
     """Check the arguments and plan calls like this one."""
     geometry = _geometry(x, weight, bias, options)
-    shape = _shape(x, geometry)
-    compute = implementation(OP, x.device, _problem("forward", x.dtype, geometry))
-    if compute.__module__.endswith(".host"):
-        from rocmend.kernels.ops.conv.conv.host import plan_forward
+    return planned("forward", x, weight, bias, geometry, _shape(x, geometry))
 
-        found = plan_forward(_five(x), _five(weight), bias, geometry, shape)
-        if found is not None:
-            return found
-    if compute.__module__.endswith(".vendor") and x.numel() and weight.numel():
-        from rocmend.kernels.ops.conv.conv import vendor_plans
 
-        found = vendor_plans.plan_forward(x, weight, geometry)
-        if found is not None:
-            return found
-
-    def call(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
-        out: torch.Tensor = compute("forward", _five(x), _five(weight), bias, geometry)
-        return out.reshape(shape)
-
-    return call
+@cached_plan
+def _run(
+    x: torch.Tensor,
+    other: torch.Tensor,
+    bias: torch.Tensor | None,
+    direction: str,
+    geometry: Geometry,
+    shape: tuple[int, ...],
+) -> Call:
+    return planned(direction, x, other, bias, geometry, shape)
 
 
 def conv_weight_gradient(
@@ -166,7 +183,7 @@ def _weights(
     options: tuple[Any, ...],
     groups: int,
     flip: bool,
-) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
+) -> Call:
     """Check the arguments and plan the weight's gradient."""
     weight_shape = (gradient.shape[-1], *kernel_size, x.shape[-1] // max(groups, 1))
     geometry = geometry_of("conv_weight_gradient", x.shape, weight_shape, *options, groups, flip)
@@ -175,26 +192,7 @@ def _weights(
         raise UsageError(
             "conv_weight_gradient", f"expected a gradient of shape {expected}, got {tuple(gradient.shape)}."
         )
-    compute = implementation(OP, x.device, _problem("weight", x.dtype, geometry))
-    if compute.__module__.endswith(".vendor") and x.numel() and gradient.numel():
-        from rocmend.kernels.ops.conv.conv import vendor_plans
-
-        found = vendor_plans.plan_weight_gradient(x, gradient, geometry)
-        if found is not None:
-            return found
-    if compute.__module__.endswith(".host"):
-        from rocmend.kernels.ops.conv.conv.host_weight import plan_weight_gradient
-
-        return plan_weight_gradient(_five(x), _five(gradient), geometry, weight_shape)
-    run = _planned(_five(x), _five(gradient), "weight", geometry)
-    return lambda x, gradient: run(_five(x), _five(gradient), None).reshape(weight_shape)
-
-
-def _five(tensor: torch.Tensor) -> torch.Tensor:
-    """Return ``[N, spatial..., C]`` with three spatial axes."""
-    if tensor.dim() == 4:
-        return tensor.unsqueeze(1)
-    return tensor if tensor.dim() == 5 else tensor.unsqueeze(1).unsqueeze(1)
+    return planned("weight", x, gradient, None, geometry, weight_shape)
 
 
 def hashable(value: Any) -> Any:
@@ -210,90 +208,17 @@ def _check_types(name: str, x: torch.Tensor, weight: torch.Tensor, bias: torch.T
         raise UsageError(name, f"expected bias of shape ({outputs},), got {tuple(bias.shape)}.")
 
 
-@functools.lru_cache(maxsize=4096)
-def _problem(direction: str, dtype: torch.dtype, geometry: Geometry) -> Problem:
-    some = geometry.pixels_in * geometry.pixels_out * geometry.c_in > 0
-    return Problem(
-        NAMES[dtype], direction, geometry.pixels_in, geometry.pixels_out, geometry.c_in, geometry.c_out,
-        geometry.groups, geometry.taps, some and plain_as(geometry) is not None,
-    )  # fmt: skip
-
-
-@cached_plan
-def _run(
-    x: torch.Tensor, other: torch.Tensor, _bias: torch.Tensor | None, direction: str, geometry: Geometry
-) -> Callable[..., torch.Tensor]:
-    return _planned(x, other, direction, geometry)
-
-
-def _planned(x: torch.Tensor, other: torch.Tensor, direction: str, geometry: Geometry) -> Callable[..., torch.Tensor]:
-    """Plan calls of ``(x, other, bias)`` with such tensors, of five axes."""
-    compute = implementation(OP, x.device, _problem(direction, x.dtype, geometry))
-    if compute.__module__.endswith(".vendor") and x.numel() and other.numel():
-        from rocmend.kernels.ops.conv.conv import vendor_plans
-
-        if direction == "forward":
-            found = vendor_plans.plan_forward(x, other, geometry)
-            if found is not None:
-                return found
-        else:
-            gradient = vendor_plans.plan_weight_gradient(x, other, geometry)
-            if gradient is not None:
-                return lambda x, other, _bias: gradient(x, other)
-    if compute.__module__.endswith(".host") and direction == "weight":
-        from rocmend.kernels.ops.conv.conv.host_weight import plan_weight_gradient
-
-        shape = (geometry.c_out, *(axis.taps for axis in geometry.axes), geometry.c_in // geometry.groups)
-        weights = plan_weight_gradient(x, other, geometry, shape)
-        return lambda x, other, _bias: weights(x, other)
-    return lambda x, other, bias: compute(direction, x, other, bias, geometry)
-
-
-def _weight_gradient(x: torch.Tensor, gradient: torch.Tensor, geometry: Geometry) -> torch.Tensor:
-    found: torch.Tensor = _run((x, gradient, None), "weight", geometry)
-    return found
-
-
-@cached_plan
-def _inputs(
-    gradient: torch.Tensor, weight: torch.Tensor, geometry: Geometry
-) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
-    """Plan the gradient with respect to the input: the transposed convolution of the output's."""
-    compute = implementation(OP, gradient.device, _problem("forward", gradient.dtype, geometry.transposed))
-    if compute.__module__.endswith(".vendor") and gradient.numel() and weight.numel():
-        from rocmend.kernels.ops.conv.conv import vendor_plans
-
-        found = vendor_plans.plan_input_gradient(gradient, weight, geometry)
-        if found is not None:
-            return found
-
-    if compute.__module__.endswith(".host") and geometry.groups == 1:
-        from rocmend.kernels.ops.conv.conv.host import plan_forward as plan
-
-        # Without groups the weight with its axes swapped is the same memory, which is all that calls look at.
-        swapped, transposed = weight.transpose(0, -1), geometry.transposed
-        planned = plan(gradient, swapped, None, transposed, transposed.output_shape)
-        if planned is not None:
-            return lambda gradient, weight: planned(gradient, weight, None)
-
-    def call(gradient: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-        grouped = weight.unflatten(0, (geometry.groups, geometry.c_out // geometry.groups))
-        swapped = grouped.transpose(1, -1).flatten(0, 1)
-        out: torch.Tensor = _run((gradient, swapped, None), "forward", geometry.transposed)
-        return out
-
-    return call
-
-
 def input_gradient(gradient: torch.Tensor, weight: torch.Tensor, geometry: Geometry) -> torch.Tensor:
     """Return the gradient with respect to the input, as autograd asks for it.
 
     Args:
-        gradient: Of the output, ``[N, D, H, W, O]``.
+        gradient: Of the output, ``[N, spatial..., O]``.
         weight: ``[O, taps..., C / groups]``, of as many axes.
         geometry: Of the convolution.
     """
-    found: torch.Tensor = _inputs((gradient, weight), geometry)
+    axes = geometry.axes[5 - gradient.dim() :]
+    shape = (geometry.batch, *(axis.size for axis in axes), geometry.c_in)
+    found: torch.Tensor = _run((gradient, weight, None), "input", geometry, shape)
     return found
 
 
@@ -306,7 +231,7 @@ class _Convolution(torch.autograd.Function):
     ) -> torch.Tensor:
         ctx.save_for_backward(x, weight)
         ctx.geometry = geometry
-        out: torch.Tensor = _run((x, weight, bias), "forward", geometry)
+        out: torch.Tensor = _run((x, weight, bias), "forward", geometry, _shape(x, geometry))
         return out
 
     @staticmethod
@@ -317,7 +242,7 @@ class _Convolution(torch.autograd.Function):
         needs = ctx.needs_input_grad
         return (
             input_gradient(gradient, weight, ctx.geometry) if needs[0] else None,
-            _weight_gradient(x, gradient, ctx.geometry) if needs[1] else None,
+            _run((x, gradient, None), "weight", ctx.geometry, tuple(weight.shape)) if needs[1] else None,
             gradient.sum(tuple(range(gradient.dim() - 1))) if needs[2] else None,
             None,
         )

@@ -1,85 +1,157 @@
-"""Launch the Triton kernels. Inputs are ``[N, D, H, W, C]`` of any strides, weights ``[O, D, H, W, C / groups]``."""
+"""Plan the Triton kernels. Inputs are ``[N, D, H, W, C]`` of any strides, weights ``[O, D, H, W, C / groups]``."""
 
 from __future__ import annotations
 
 import functools
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
-import triton
 
-from rocmend.kernels import allocate, executor
+from rocmend.kernels import allocate, arithmetic, executor
 from rocmend.kernels.dtypes import NAMES
-from rocmend.kernels.launch import LaunchPlan, launch
-from rocmend.kernels.ops.conv.conv import Problem, kind, shape_class
+from rocmend.kernels.launch import LaunchPlan
+from rocmend.kernels.ops.conv.conv import Problem, kind, problem_of, shape_class
 from rocmend.kernels.ops.conv.conv.geometry import Geometry, collapsed, reciprocal
 from rocmend.kernels.ops.conv.conv.kernels.depthwise import depthwise_kernel
 from rocmend.kernels.ops.conv.conv.kernels.forward import forward_kernel
 from rocmend.kernels.ops.conv.conv.kernels.parts import parts_kernel
+from rocmend.kernels.ops.conv.conv.operands import Call, planned_input_gradient
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import Config, config_for
 
 WIDE_ELEMENTS = 1 << 31
+Prepare = Callable[[torch.Tensor], torch.Tensor]
+"""Makes what a kernel takes of a tensor."""
 
 
-@functools.lru_cache(maxsize=4096)
-def problem_of(direction: str, dtype: torch.dtype, geometry: Geometry) -> Problem:
-    """Return the problem of a convolution."""
-    return Problem(
-        NAMES[dtype],
-        direction,
-        geometry.pixels_in,
-        geometry.pixels_out,
-        geometry.c_in,
-        geometry.c_out,
-        geometry.groups,
-        geometry.taps,
-        plain=False,
-    )
+class ConvLaunch(NamedTuple):
+    """A launch that convolves, but for its tensors: x, the other, the bias (forward only), and the result or its parts.
+
+    Args:
+        kernel: The Triton function.
+        grid: Programs.
+        numbers: Run-time numbers.
+        constants: Compile-time constants.
+        config: The tuning record.
+        splits: Parts that the sum is split in.
+    """
+
+    kernel: Any
+    grid: tuple[int, ...]
+    numbers: tuple[int, ...]
+    constants: dict[str, Any]
+    config: Config
+    splits: int = 1
 
 
-def run(
-    direction: str, x: torch.Tensor, other: torch.Tensor, bias: torch.Tensor | None, geometry: Geometry
-) -> torch.Tensor:
-    """Compute the output (``forward``: other is the weight) or the weight's gradient (``weight``: the output's)."""
+def plan(
+    direction: str,
+    x: torch.Tensor,
+    other: torch.Tensor,
+    bias: torch.Tensor | None,
+    geometry: Geometry,
+    shape: tuple[int, ...],
+) -> Call:
+    """Plan launches; see ``function.planned``."""
+    if direction == "input":
+        return planned_input_gradient(plan, x, other, geometry, shape)
+    output = allocate.Output(shape, x.dtype, x.device)
+    if 0 in (geometry.c_in, geometry.pixels_in, geometry.pixels_out, *shape):
+
+        def nothing(_x: torch.Tensor, _other: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
+            return output().zero_() if bias is None else output().copy_(bias.expand(shape))
+
+        return nothing
+    target = executor.target_for(x.device)
     if direction == "weight":
         from rocmend.kernels.ops.conv.conv.host_weight import plan_weight_gradient
 
-        shape = (geometry.c_out, *(axis.taps for axis in geometry.axes), geometry.c_in // geometry.groups)
-        return plan_weight_gradient(x, other, geometry, shape)(x, other)
-    problem = problem_of(direction, x.dtype, geometry)
-    out = allocate.empty(geometry.output_shape, dtype=x.dtype, device=x.device)
-    if geometry.c_in == 0 or geometry.pixels_in == 0:
-        return out.zero_() if bias is None else out.copy_(bias.expand_as(out))
-    x = channels_contiguous(x)
+        return plan_weight_gradient(x, other, geometry, target, output)
+    problem, biased = problem_of("forward", NAMES[x.dtype], geometry), bias is not None
+    of_x, x = channels_contiguous(x)
     if kind(problem) == "depthwise":
-        _depthwise(x, other, bias, out, geometry, problem)
-    else:
-        _forward(x, other, bias, out, geometry, problem)
-    return out
+        one = _depthwise(x, geometry, problem, target, biased=biased)
+        return launched(one, output, of_x, _taps_first(other, geometry), biased=biased)
+    of_weight, steps = None, weight_steps(other, target)
+    if steps is None:
+        of_weight, other = as_contiguous(other)
+        steps = other.stride(0), other.shape[-1], 1
+    one = _forward(x, steps, geometry, problem, target, biased=biased)
+    return launched(one, output, of_x, of_weight, biased=biased)
 
 
-def channels_contiguous(x: torch.Tensor) -> torch.Tensor:
-    """Return x with its channels side by side: a copy costs less than loads that are not."""
+def launched(
+    one: ConvLaunch,
+    output: allocate.Output,
+    of_x: Prepare | None = None,
+    of_other: Prepare | None = None,
+    *,
+    biased: bool | None = None,
+) -> Call:
+    """Return a function that prepares the tensors, launches, and adds up the parts of a split sum in their order.
+
+    Args:
+        one: The launch.
+        output: Allocates the result.
+        of_x: Makes what the kernel takes of the first tensor; None where it takes it as it is.
+        of_other: Of the second one.
+        biased: There is a bias; None where the kernel takes none.
+    """
+    plan = LaunchPlan(one.kernel, one.grid, one.constants, one.config, one.numbers)
+    if one.splits > 1:
+        size = math.prod(output.shape)
+        parts = allocate.Output((one.splits, size), torch.float32, output.device)
+        added = _parts_plan(one.splits, output, biased=bool(biased))
+
+    def call(x: torch.Tensor, other: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
+        if of_x is not None:
+            x = of_x(x)
+        if of_other is not None:
+            other = of_other(other)
+        out = output()
+        if one.splits == 1:
+            plan((x, other, out) if biased is None else (x, other, bias, out))
+            return out
+        some = parts()
+        plan((x, other, some) if biased is None else (x, other, None, some))
+        added((some, bias, out))
+        return out
+
+    return call
+
+
+def as_contiguous(tensor: torch.Tensor) -> tuple[Prepare, torch.Tensor]:
+    """Return a function that copies tensors like one, and the copy of one without data."""
+    shape, strides = tuple(tensor.shape), tensor.stride()
+    copy = torch.empty(shape, dtype=tensor.dtype, device="meta")
+    return lambda tensor: tensor.as_strided(shape, strides).contiguous(), copy
+
+
+def channels_contiguous(x: torch.Tensor) -> tuple[Prepare | None, torch.Tensor]:
+    """Return how x gets its channels side by side, and x so: a copy costs less than loads that are not."""
     if x.stride(-1) == 1 or x.shape[-1] == 1:
-        return x
-    return x.contiguous()
+        return None, x
+    return as_contiguous(x)
+
+
+def _taps_first(weight: torch.Tensor, geometry: Geometry) -> Prepare:
+    """Return what makes ``[taps, O]`` of a depthwise weight."""
+    shape, strides = tuple(weight.shape), weight.stride()
+    rows = geometry.c_out, geometry.taps
+    return lambda weight: weight.as_strided(shape, strides).reshape(rows).t().contiguous()
 
 
 def numbers_of(geometry: Geometry) -> tuple[int, ...]:
     """Return the axes' numbers in the kernels' order."""
-    axes = geometry.axes
-    return (
-        *(axis.size for axis in axes),
-        *(axis.out for axis in axes),
-        *(axis.taps for axis in axes),
-        *(axis.stride for axis in axes),
-        *(axis.padding for axis in axes),
-        *(axis.dilation for axis in axes),
-        *(axis.input_dilation for axis in axes),
-    )
+    names = ("size", "out", "taps", "stride", "padding", "dilation", "input_dilation")
+    return tuple([getattr(axis, name) for name in names for axis in geometry.axes])
+
+
+def is_phased(geometry: Geometry) -> bool:
+    """Return whether an output uses a part of the taps, by its position."""
+    return any(axis.input_dilation > 1 for axis in geometry.axes)
 
 
 def is_wide(*tensors: torch.Tensor) -> bool:
@@ -87,86 +159,57 @@ def is_wide(*tensors: torch.Tensor) -> bool:
     return any(tensor.numel() >= WIDE_ELEMENTS or max(tensor.stride()) >= WIDE_ELEMENTS // 4 for tensor in tensors)
 
 
-class _Plan(NamedTuple):
-    """A launch of the forward kernel, but for its tensors.
-
-    Args:
-        grid: Programs.
-        numbers: Run-time numbers up to the strides.
-        constants: Compile-time constants; the bias is left out where the sum is split.
-        config: The tuning record.
-        splits: Parts that the sum is split in.
-    """
-
-    grid: tuple[int, int, int]
-    numbers: tuple[int, ...]
-    constants: dict[str, bool]
-    config: Config
-    splits: int
-
-
-@functools.lru_cache(maxsize=4096)
-def _plan(
-    geometry: Geometry, problem: Problem, target: Target, config: Config, *, wide: bool, bias: bool, plain: bool = False
-) -> _Plan:
-    channels, outputs = geometry.c_in // geometry.groups, geometry.c_out // geometry.groups
-    axes = geometry.axes
+def _forward(
+    x: torch.Tensor, steps: tuple[int, int, int], geometry: Geometry, problem: Problem, target: Target, *, biased: bool
+) -> ConvLaunch:
+    """A tile of pixels by output channels, and few of them with parts of the sum over taps and channels."""
+    config = config_for("conv", "forward", shape_class(problem), target)
+    axes, groups = geometry.axes, geometry.groups
+    channels, outputs = geometry.c_in // groups, geometry.c_out // groups
     phases = [axis.phases for axis in axes]
-    pixels = geometry.batch
-    for axis, count in zip(axes, phases, strict=True):
-        pixels *= -(-axis.out // count)
+    pixels = geometry.batch * math.prod(arithmetic.cdiv(axis.out, axis.phases) for axis in axes)
     flat = kind(problem) == "flat"
-    tiles = triton.cdiv(pixels, config["BLOCK_M"]) * triton.cdiv(outputs, config["BLOCK_N"])
-    all_phases = phases[0] * phases[1] * phases[2]
+    tiles = arithmetic.cdiv(pixels, config["BLOCK_M"]) * arithmetic.cdiv(outputs, config["BLOCK_N"])
+    all_phases = math.prod(phases)
     taps = [axis.taps // axis.tap_step for axis in axes]
     along = (taps[2] * channels) if flat else channels
-    steps = taps[0] * taps[1] * (1 if flat else taps[2]) * triton.cdiv(along, config["BLOCK_K"])
+    turns = taps[0] * taps[1] * (1 if flat else taps[2]) * arithmetic.cdiv(along, config["BLOCK_K"])
     # Few tiles leave most of the GPU idle: split the sum, but not into crumbs.
-    wanted = target.compute_units * config.get("programs_per_unit", 2) // max(tiles * all_phases * geometry.groups, 1)
-    splits = max(1, min(wanted, steps // 8, 16))
-    return _Plan(
-        (tiles, all_phases * splits, geometry.groups),
-        (
-            geometry.batch, channels, outputs, splits, geometry.pixels_out * geometry.c_out,
-            *numbers_of(geometry), *phases, *(axis.tap_step for axis in axes),
-        ),
-        {
-            "HAS_BIAS": bias and splits == 1,
-            "FLIP": geometry.flip,
-            "PHASED": any(axis.input_dilation > 1 for axis in axes),
-            "FLAT": flat,
-            "ONE": flat and axes[2].taps * channels <= config["BLOCK_K"],
-            "POINT": geometry.taps == 1 and not flat and all(axis.input_dilation == 1 for axis in axes),
-            "PLAIN": plain,
-            "BITS": geometry.taps <= 32,
-            "EVEN": channels % config["BLOCK_K"] == 0,
-            "WIDE": wide,
-        },
-        config,
-        splits,
-    )  # fmt: skip
-
-
-def _forward(
-    x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor | None, out: torch.Tensor, geometry: Geometry, problem: Problem
-) -> None:
-    target = executor.target_for(x.device)
-    config = config_for("conv", "forward", shape_class(problem), target)
-    steps = weight_steps(w, target)
-    if steps is None:
-        w = w.contiguous()
-        steps = w.stride(0), w.shape[-1], 1
+    wanted = target.compute_units * config.get("programs_per_unit", 2) // max(tiles * all_phases * groups, 1)
+    splits = max(1, min(wanted, turns // 8, 16))
+    out = torch.empty(geometry.output_shape, dtype=x.dtype, device="meta")
     pixel = pixel_step(x, geometry)
-    plan = _plan(
-        geometry, problem, target, config, wide=is_wide(x, out), bias=bias is not None, plain=pixel is not None
-    )
-    numbers = (*plan.numbers, *steps_of(x, pixel), *out.stride(), *steps, *reciprocals(geometry))
-    if plan.splits == 1:
-        launch(forward_kernel, plan.grid, (x, w, bias, out, *numbers), plan.constants, config)
-        return
-    parts = allocate.empty((plan.splits, *out.shape), dtype=torch.float32, device=x.device)
-    launch(forward_kernel, plan.grid, (x, w, None, parts, *numbers), plan.constants, config)
-    add_parts(parts, bias, out, plan.splits)
+    numbers = (
+        geometry.batch, channels, outputs, splits, geometry.pixels_out * geometry.c_out,
+        *numbers_of(geometry), *phases, *(axis.tap_step for axis in axes),
+        *steps_of(x, pixel), *out.stride(), *steps, *reciprocals(geometry),
+    )  # fmt: skip
+    constants = {
+        "HAS_BIAS": biased and splits == 1,
+        "FLIP": geometry.flip,
+        "PHASED": is_phased(geometry),
+        "FLAT": flat,
+        "ONE": flat and axes[2].taps * channels <= config["BLOCK_K"],
+        "POINT": geometry.taps == 1 and not flat and not is_phased(geometry),
+        "PLAIN": pixel is not None,
+        "BITS": geometry.taps <= 32,
+        "EVEN": channels % config["BLOCK_K"] == 0,
+        "WIDE": is_wide(x, out),
+    }
+    return ConvLaunch(forward_kernel, (tiles, all_phases * splits, groups), numbers, constants, config, splits)
+
+
+def _depthwise(x: torch.Tensor, geometry: Geometry, problem: Problem, target: Target, *, biased: bool) -> ConvLaunch:
+    """A block of pixels by channels."""
+    config = config_for("conv", "depthwise", shape_class(problem), target)
+    out = torch.empty(geometry.output_shape, dtype=x.dtype, device="meta")
+    blocks = (geometry.pixels_out, config["BLOCK_P"]), (geometry.c_out, config["BLOCK_C"])
+    numbers = (
+        geometry.batch, geometry.c_out, geometry.c_out // geometry.groups,
+        *numbers_of(geometry), *x.stride(), *out.stride(),
+    )  # fmt: skip
+    constants = {"HAS_BIAS": biased, "FLIP": geometry.flip, "PHASED": is_phased(geometry), "WIDE": is_wide(x, out)}
+    return ConvLaunch(depthwise_kernel, tuple(arithmetic.cdiv(*pair) for pair in blocks), numbers, constants, config)
 
 
 def weight_steps(w: torch.Tensor, target: Target) -> tuple[int, int, int] | None:
@@ -204,105 +247,9 @@ def reciprocals(geometry: Geometry) -> tuple[int, ...]:
     return tuple(number for axis in geometry.axes for number in reciprocal(max(axis.out, 1)))
 
 
-def parts_config(splits: int, target: Target) -> Config:
-    """Return the record with which that many parts are added."""
-    return config_for("conv", "parts", "few" if splits <= 16 else "many" if splits <= 100 else "most", target)
-
-
-def parts_plan(splits: int, shape: tuple[int, ...], device: torch.device, *, biased: bool = False) -> LaunchPlan:
+def _parts_plan(splits: int, output: allocate.Output, *, biased: bool) -> LaunchPlan:
     """Return the launch that adds parts, given them, the bias or None, and the result."""
-    config, size = parts_config(splits, executor.target_for(device)), math.prod(shape)
-    grid = (triton.cdiv(size, config["COLUMNS"]),)
-    return LaunchPlan(parts_kernel, grid, {"HAS_BIAS": biased}, config, (splits, size, shape[-1]))
-
-
-def add_parts(parts: torch.Tensor, bias: torch.Tensor | None, out: torch.Tensor, splits: int) -> None:
-    """Add up the parts of a sum in their order, and the bias of the last axis."""
-    config = parts_config(splits, executor.target_for(out.device))
-    size = out.numel()
-    args = (parts, bias, out, splits, size, out.shape[-1])
-    launch(parts_kernel, (triton.cdiv(size, config["COLUMNS"]),), args, {"HAS_BIAS": bias is not None}, config)
-
-
-def plan_forward(
-    x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor | None, geometry: Geometry, shape: tuple[int, ...]
-) -> Callable[..., torch.Tensor] | None:
-    """Plan calls of ``(x, w, bias)`` in one launch, of tensors that are used as they are; None for others.
-
-    Args:
-        x: ``[N, D, H, W, C]``; the calls may be given it with fewer axes.
-        w: ``[O, D, H, W, C / groups]``, the like.
-        bias: ``[O]`` or None.
-        geometry: Of the convolution.
-        shape: Of the result.
-    """
-    problem = problem_of("forward", x.dtype, geometry)
-    if geometry.c_in == 0 or geometry.pixels_in == 0 or 0 in shape or kind(problem) == "depthwise":
-        return None
-    target = executor.target_for(x.device)
-    steps = weight_steps(w, target)
-    if steps is None or not (x.stride(-1) == 1 or x.shape[-1] == 1):
-        return None
-    config = config_for("conv", "forward", shape_class(problem), target)
-    example = torch.empty(geometry.output_shape, dtype=x.dtype, device="meta")
-    pixel = pixel_step(x, geometry)
-    cut = _plan(
-        geometry, problem, target, config, wide=is_wide(x, example), bias=bias is not None, plain=pixel is not None
-    )
-    numbers = (*cut.numbers, *steps_of(x, pixel), *example.stride(), *steps, *reciprocals(geometry))
-    launched = LaunchPlan(forward_kernel, cut.grid, cut.constants, config, numbers)
-    output = allocate.Output(shape, x.dtype, x.device)
-    if cut.splits > 1:
-        return _plan_parts(launched, output, cut.splits, shape, x.device, biased=bias is not None)
-
-    def call(x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
-        out = output()
-        launched((x, w, bias, out))
-        return out
-
-    return call
-
-
-def _plan_parts(
-    launched: LaunchPlan,
-    output: allocate.Output,
-    splits: int,
-    shape: tuple[int, ...],
-    device: torch.device,
-    *,
-    biased: bool,
-) -> Callable[..., torch.Tensor]:
-    """Plan a convolution whose sum is split: parts in fp32, and a launch that adds them in their order."""
-    parts = allocate.Output((splits, math.prod(shape)), torch.float32, device)
-    added = parts_plan(splits, shape, device, biased=biased)
-
-    def call(x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
-        out, some = output(), parts()
-        launched((x, w, None, some))
-        added((some, bias, out))
-        return out
-
-    return call
-
-
-def _depthwise(
-    x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor | None, out: torch.Tensor, geometry: Geometry, problem: Problem
-) -> None:
-    config = config_for("conv", "depthwise", shape_class(problem), executor.target_for(x.device))
-    taps_first = w.reshape(geometry.c_out, geometry.taps).t().contiguous()
-    grid = (triton.cdiv(geometry.pixels_out, config["BLOCK_P"]), triton.cdiv(geometry.c_out, config["BLOCK_C"]))
-    launch(
-        depthwise_kernel,
-        grid,
-        (
-            x, taps_first, bias, out, geometry.batch, geometry.c_out, geometry.c_out // geometry.groups,
-            *numbers_of(geometry), *x.stride(), *out.stride(),
-        ),
-        {
-            "HAS_BIAS": bias is not None,
-            "FLIP": geometry.flip,
-            "PHASED": any(axis.input_dilation > 1 for axis in geometry.axes),
-            "WIDE": is_wide(x, out),
-        },
-        config,
-    )  # fmt: skip
+    count = "few" if splits <= 16 else "many" if splits <= 100 else "most"
+    config, size = config_for("conv", "parts", count, executor.target_for(output.device)), math.prod(output.shape)
+    grid = (arithmetic.cdiv(size, config["COLUMNS"]),)
+    return LaunchPlan(parts_kernel, grid, {"HAS_BIAS": biased}, config, (splits, size, output.shape[-1]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 
 import torch
 
@@ -11,178 +12,95 @@ from rocmend.kernels.ops.conv.conv.function import Options, conv_general, convol
 from rocmend.kernels.ops.conv.conv.geometry import checked
 
 Numbers = int | tuple[int, ...]
+Convolve = Callable[..., torch.Tensor]
+_SPATIAL = {1: "W", 2: "H, W", 3: "D, H, W"}
+_SHAPES = """Args:
+        x: ``[N, {spatial}, C]``.
+        weight: ``[O, {taps}, C / groups]``.
+        bias: ``[O]``, or None."""
 
 
-def conv1d(
-    x: torch.Tensor,
-    weight: torch.Tensor,
-    bias: torch.Tensor | None = None,
-    *,
-    stride: Numbers = 1,
-    padding: Numbers = 0,
-    dilation: Numbers = 1,
-    groups: int = 1,
-) -> torch.Tensor:
-    """Convolve over 1 axis, channels last; see ``conv_general``.
+def _direct(axes: int) -> Convolve:
+    """Return the convolution over so many axes."""
+    name = f"conv{axes}d"
 
-    Args:
-        x: ``[N, W, C]``.
-        weight: ``[O, kW, C / groups]``.
-        bias: ``[O]``, or None.
-        stride: Step of the output.
-        padding: Zeros on both sides.
-        dilation: Step between taps.
-        groups: Groups of channels.
-    """
-    if x.dim() != 3:
-        raise _axes_error("conv1d", x, 1)
-    return convolve(x, weight, bias, _plain(stride, padding, dilation, groups))
+    def conv(
+        x: torch.Tensor,
+        weight: torch.Tensor,
+        bias: torch.Tensor | None = None,
+        *,
+        stride: Numbers = 1,
+        padding: Numbers = 0,
+        dilation: Numbers = 1,
+        groups: int = 1,
+    ) -> torch.Tensor:
+        """Convolve over {axes}, channels last; see ``conv_general``.
 
+        {shapes}
+            stride: Step of the output.
+            padding: Zeros on both sides.
+            dilation: Step between taps.
+            groups: Groups of channels.
+        """
+        _check_axes(name, x, axes)
+        return convolve(x, weight, bias, _plain(stride, padding, dilation, groups))
 
-def conv2d(
-    x: torch.Tensor,
-    weight: torch.Tensor,
-    bias: torch.Tensor | None = None,
-    *,
-    stride: Numbers = 1,
-    padding: Numbers = 0,
-    dilation: Numbers = 1,
-    groups: int = 1,
-) -> torch.Tensor:
-    """Convolve over 2 axes, channels last; see ``conv_general``.
-
-    Args:
-        x: ``[N, H, W, C]``.
-        weight: ``[O, kH, kW, C / groups]``.
-        bias: ``[O]``, or None.
-        stride: Step of the output.
-        padding: Zeros on both sides.
-        dilation: Step between taps.
-        groups: Groups of channels.
-    """
-    if x.dim() != 4:
-        raise _axes_error("conv2d", x, 2)
-    return convolve(x, weight, bias, _plain(stride, padding, dilation, groups))
+    return _named(conv, name, axes)
 
 
-def conv3d(
-    x: torch.Tensor,
-    weight: torch.Tensor,
-    bias: torch.Tensor | None = None,
-    *,
-    stride: Numbers = 1,
-    padding: Numbers = 0,
-    dilation: Numbers = 1,
-    groups: int = 1,
-) -> torch.Tensor:
-    """Convolve over 3 axes, channels last; see ``conv_general``.
+def _transposed(axes: int) -> Convolve:
+    """Return the transposed convolution over so many axes."""
+    name = f"conv_transpose{axes}d"
 
-    Args:
-        x: ``[N, D, H, W, C]``.
-        weight: ``[O, kD, kH, kW, C / groups]``.
-        bias: ``[O]``, or None.
-        stride: Step of the output.
-        padding: Zeros on both sides.
-        dilation: Step between taps.
-        groups: Groups of channels.
-    """
-    if x.dim() != 5:
-        raise _axes_error("conv3d", x, 3)
-    return convolve(x, weight, bias, _plain(stride, padding, dilation, groups))
+    def conv(
+        x: torch.Tensor,
+        weight: torch.Tensor,
+        bias: torch.Tensor | None = None,
+        *,
+        stride: Numbers = 1,
+        padding: Numbers = 0,
+        dilation: Numbers = 1,
+        output_padding: Numbers = 0,
+        groups: int = 1,
+    ) -> torch.Tensor:
+        """Transposed convolution over {axes}, channels last, with the weight as MLX has it.
 
+        {shapes}
+            stride: Step between input elements in the output.
+            padding: Elements cropped from both sides of the output.
+            dilation: Step between taps.
+            output_padding: Elements added after the output.
+            groups: Groups of channels.
+        """
+        _check_axes(name, x, axes)
+        return _transpose(x, weight, bias, stride, padding, dilation, output_padding, groups)
 
-def conv_transpose1d(
-    x: torch.Tensor,
-    weight: torch.Tensor,
-    bias: torch.Tensor | None = None,
-    *,
-    stride: Numbers = 1,
-    padding: Numbers = 0,
-    dilation: Numbers = 1,
-    output_padding: Numbers = 0,
-    groups: int = 1,
-) -> torch.Tensor:
-    """Transposed convolution over 1 axis, channels last, weight ``[O, taps..., C / groups]`` as in MLX.
-
-    Args:
-        x: ``[N, W, C]``.
-        weight: ``[O, kW, C / groups]``.
-        bias: ``[O]``, or None.
-        stride: Step between input elements in the output.
-        padding: Elements cropped from both sides of the output.
-        dilation: Step between taps.
-        output_padding: Elements added after the output.
-        groups: Groups of channels.
-    """
-    if x.dim() != 3:
-        raise _axes_error("conv_transpose1d", x, 1)
-    return _transpose(x, weight, bias, stride, padding, dilation, output_padding, groups)
+    return _named(conv, name, axes)
 
 
-def conv_transpose2d(
-    x: torch.Tensor,
-    weight: torch.Tensor,
-    bias: torch.Tensor | None = None,
-    *,
-    stride: Numbers = 1,
-    padding: Numbers = 0,
-    dilation: Numbers = 1,
-    output_padding: Numbers = 0,
-    groups: int = 1,
-) -> torch.Tensor:
-    """Transposed convolution over 2 axes, channels last, weight ``[O, taps..., C / groups]`` as in MLX.
-
-    Args:
-        x: ``[N, H, W, C]``.
-        weight: ``[O, kH, kW, C / groups]``.
-        bias: ``[O]``, or None.
-        stride: Step between input elements in the output.
-        padding: Elements cropped from both sides of the output.
-        dilation: Step between taps.
-        output_padding: Elements added after the output.
-        groups: Groups of channels.
-    """
-    if x.dim() != 4:
-        raise _axes_error("conv_transpose2d", x, 2)
-    return _transpose(x, weight, bias, stride, padding, dilation, output_padding, groups)
+def _named(function: Convolve, name: str, axes: int) -> Convolve:
+    """Give a function its name and the shapes in its docstring."""
+    function.__name__ = function.__qualname__ = name
+    spatial = _SPATIAL[axes]
+    shapes = _SHAPES.format(spatial=spatial, taps="k" + spatial.replace(", ", ", k")).replace("\n", "\n    ")
+    words = f"{axes} {'axis' if axes == 1 else 'axes'}"
+    function.__doc__ = (function.__doc__ or "").replace("{axes}", words).replace("{shapes}", shapes)
+    return function
 
 
-def conv_transpose3d(
-    x: torch.Tensor,
-    weight: torch.Tensor,
-    bias: torch.Tensor | None = None,
-    *,
-    stride: Numbers = 1,
-    padding: Numbers = 0,
-    dilation: Numbers = 1,
-    output_padding: Numbers = 0,
-    groups: int = 1,
-) -> torch.Tensor:
-    """Transposed convolution over 3 axes, channels last, weight ``[O, taps..., C / groups]`` as in MLX.
+def _check_axes(name: str, x: torch.Tensor, axes: int) -> None:
+    if x.dim() != axes + 2:
+        raise UsageError(name, f"expected x with {axes + 2} axes, channels last, got {tuple(x.shape)}.")
 
-    Args:
-        x: ``[N, D, H, W, C]``.
-        weight: ``[O, kD, kH, kW, C / groups]``.
-        bias: ``[O]``, or None.
-        stride: Step between input elements in the output.
-        padding: Elements cropped from both sides of the output.
-        dilation: Step between taps.
-        output_padding: Elements added after the output.
-        groups: Groups of channels.
-    """
-    if x.dim() != 5:
-        raise _axes_error("conv_transpose3d", x, 3)
-    return _transpose(x, weight, bias, stride, padding, dilation, output_padding, groups)
+
+conv1d, conv2d, conv3d = map(_direct, (1, 2, 3))
+conv_transpose1d, conv_transpose2d, conv_transpose3d = map(_transposed, (1, 2, 3))
 
 
 def _plain(stride: Numbers, padding: Numbers, dilation: Numbers, groups: int) -> Options:
     if stride.__class__ is padding.__class__ is dilation.__class__ is int:
         return stride, padding, dilation, 1, groups, False
     return hashable(stride), hashable(padding), hashable(dilation), 1, groups, False
-
-
-def _axes_error(name: str, x: torch.Tensor, axes: int) -> UsageError:
-    return UsageError(name, f"expected x with {axes + 2} axes, channels last, got {tuple(x.shape)}.")
 
 
 def _transpose(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 
 from rocmend.kernels.ops.conv.conv.geometry import Geometry, checked
+from rocmend.kernels.ops.conv.conv.operands import Call, five, planned_input_gradient
 
 CONVOLUTIONS = {1: torch.nn.functional.conv1d, 2: torch.nn.functional.conv2d, 3: torch.nn.functional.conv3d}
 
@@ -76,29 +77,31 @@ def conv_weight_gradient(
     return torch.autograd.grad(out, weight, gradient.to(out.dtype))[0]
 
 
-def run(
-    direction: str, x: torch.Tensor, other: torch.Tensor, bias: torch.Tensor | None, geometry: Geometry
-) -> torch.Tensor:
-    """Compute what ``host.run`` computes."""
+def plan(
+    direction: str,
+    x: torch.Tensor,
+    other: torch.Tensor,
+    _bias: torch.Tensor | None,
+    geometry: Geometry,
+    shape: tuple[int, ...],
+) -> Call:
+    """Plan calls of the reference; see ``function.planned``."""
+    if direction == "input":
+        return planned_input_gradient(plan, x, other, geometry, shape)
     axes = geometry.axes
     options: dict[str, object] = {
         "stride": tuple(axis.stride for axis in axes),
-        "padding": (tuple(axis.padding for axis in axes), tuple(_after(axis) for axis in axes)),
+        "padding": (tuple(axis.padding for axis in axes), tuple(axis.end_padding for axis in axes)),
         "kernel_dilation": tuple(axis.dilation for axis in axes),
         "input_dilation": tuple(axis.input_dilation for axis in axes),
         "groups": geometry.groups,
         "flip": geometry.flip,
     }
-    if direction == "weight":
-        return conv_weight_gradient(x, other, tuple(axis.taps for axis in axes), **options)
-    return conv_general(x, other, bias, **options)  # type: ignore[arg-type]
 
+    def call(x: torch.Tensor, other: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
+        if direction == "weight":
+            taps = tuple(axis.taps for axis in axes)
+            return conv_weight_gradient(five(x), five(other), taps, **options).reshape(shape)
+        return conv_general(five(x), five(other), bias, **options).reshape(shape)  # type: ignore[arg-type]
 
-def _after(axis: object) -> int:
-    """Return the padding after the input that gives an axis its output size."""
-    from rocmend.kernels.ops.conv.conv.geometry import Axis
-
-    if not isinstance(axis, Axis):
-        raise TypeError(axis)
-    span = (axis.size - 1) * axis.input_dilation + 1 if axis.size else 0
-    return (axis.out - 1) * axis.stride + (axis.taps - 1) * axis.dilation + 1 - span - axis.padding
+    return call

@@ -9,17 +9,15 @@ import torch
 
 from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.launch import LaunchPlan
+from rocmend.kernels.ops.matmul.quantized_matmul import NAME, gemv_class
 from rocmend.kernels.ops.matmul.quantized_matmul.kernels.gemv import gemv_kernel
 from rocmend.kernels.target import Target
-from rocmend.kernels.tuning import Config, config_for, with_warps
+from rocmend.kernels.tuning import config_for, with_warps
 
 MOST = 3
 """Weights of a launch."""
-MOST_DEPTH = 1 << 15
-"""Elements of x that lanes hold at most, without spills."""
 _MOST_LANES = 512
 """Of a program."""
-_BITS = (2, 4, 8)
 _WORDS = torch.int32
 _TYPES = (None, *(_WORDS, None, None, None) * MOST)
 """What the tensors of a launch are seen as: words may be given as uint32."""
@@ -55,16 +53,6 @@ class Experts(NamedTuple):
     types: tuple[torch.dtype | None, torch.dtype | None] = (None, None)
 
 
-def suits(mode: str, bits: int, rows: int, depth: int) -> bool:
-    """Return whether the kernel computes products of such weights."""
-    return mode == "affine" and bits in _BITS and rows == 1 and 0 < depth <= MOST_DEPTH
-
-
-def record_class(dtype: str, bits: int, *, gated: bool = False) -> str:
-    """Name the class of tuning records: the width of a code, with 4 bits apart for a gated pair; fp32."""
-    return "f32" if dtype == "float32" else f"b{bits}" + "-gated" * (gated and bits == 4)
-
-
 def plan(
     columns: Sequence[int],
     depth: int,
@@ -73,7 +61,6 @@ def plan(
     dtype: str,
     target: Target,
     *,
-    config: Config | None = None,
     gated: bool = False,
     batch: int = 1,
     x_stride: int = 0,
@@ -90,7 +77,6 @@ def plan(
         bits: Of a code: 2, 4 or 8.
         dtype: Of x.
         target: What it runs on.
-        config: The tuning record; by default that of the target.
         gated: Whether ``silu(first) * second`` of two weights is computed.
         batch: Rows of x, each with an output of its own.
         x_stride: Elements from one of these to the next.
@@ -98,7 +84,7 @@ def plan(
         experts: How indices choose rows of x and weights; None without indices.
         eps: Added to the mean of squares where x is normalised first; None where it is not.
     """
-    config = config or config_for("quantized_matmul", "gemv", record_class(dtype, bits, gated=gated), target)
+    config = config_for(NAME, "gemv", gemv_class(dtype, bits, gated=gated), target)
     codes, words = 32 // bits, depth * bits // 32
     wide = min(config["WIDE"], group // codes)
     padded = max(next_power_of_2(words), wide)

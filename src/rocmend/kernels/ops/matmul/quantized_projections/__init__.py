@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from rocmend.kernels import backends
 from rocmend.kernels.common.floats import bytes_of
-from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
+from rocmend.kernels.op import Cost, Implementation, Op, Tolerance, first_reason
+from rocmend.kernels.ops.matmul.quantized_matmul.rules import rejects_row
 from rocmend.kernels.registry import register
 from rocmend.kernels.target import Target
 
@@ -33,38 +35,48 @@ class Problem(NamedTuple):
     added: bool = False
 
 
-def _rejects_gemv(problem: Problem, target: Target) -> str | None:
-    from rocmend.kernels.ops.matmul.quantized_matmul import gemv
-
-    if not 2 - problem.normed <= problem.products <= gemv.MOST:
-        return f"a launch takes {'1 to' if problem.normed else '2 or'} 3 products, not {problem.products}"
-    if not gemv.suits(problem.mode, problem.bits, problem.rows, problem.depth):
-        return "it takes one row of x and affine codes of 2, 4 or 8 bits"
-    if target.vendor != "cpu" and _rejects(problem._replace(normed=False, products=2), target) is None:
-        return "matrix instructions are faster on this target"
-    return None
+def _rejects_gemv(problem: Problem, _target: Target) -> str | None:
+    fewest = 1 if problem.normed else 2
+    return first_reason(
+        (fewest <= problem.products <= 3, f"a launch takes {fewest} to 3 products, not {problem.products}")
+    ) or rejects_row(problem.mode, problem.bits, problem.rows, problem.depth)
 
 
-def _rejects(problem: Problem, target: Target) -> str | None:
-    if problem.dtype not in {"float16", "bfloat16"}:
-        return f"the matrix unit takes float16 and bfloat16, not {problem.dtype}"
-    if problem.normed:
-        return "it takes x as it is: the norm is a launch of its own"
-    if problem.rows > MOST_ROWS:
-        return f"with {problem.rows} rows of x, more than {MOST_ROWS}, saving launches gains little"
-    if problem.depth == 0 or not 2 <= problem.products <= 3:
-        return f"a launch takes 2 or 3 products, not {problem.products} with K = {problem.depth}"
-    return (
-        None
-        if _suited(target)
-        else "the matrix instructions of this target need another layout than the kernel unpacks to"
+def _rejects_lanes(problem: Problem, _target: Target) -> str | None:
+    return first_reason(
+        (
+            problem.dtype in {"float16", "bfloat16"},
+            f"the matrix unit takes float16 and bfloat16, not {problem.dtype}",
+        ),
+        (
+            problem.depth > 0 and 2 <= problem.products <= 3,
+            f"a launch takes 2 or 3 products, not {problem.products} with K = {problem.depth}",
+        ),
+        (not problem.normed, "it does not normalise x"),
     )
 
 
-def _suited(target: Target) -> bool:
-    from rocmend.kernels.ops.matmul.quantized_matmul import few
+def _without_norm(problem: Problem) -> Problem:
+    """Return the problem behind a norm; one product is taken by the same kernels as several."""
+    return problem._replace(normed=False, added=False, products=max(2, problem.products))
 
-    return target.vendor == "cpu" or few.on_target(target)
+
+def _rejects_norm_first(problem: Problem, target: Target) -> str | None:
+    return first_reason((problem.normed, "x is not normalised")) or _rejects_lanes(_without_norm(problem), target)
+
+
+def _avoid_norm_first(problem: Problem, target: Target) -> str | None:
+    return _avoid_lanes(_without_norm(problem), target)
+
+
+def _avoid_lanes(problem: Problem, _target: Target) -> str | None:
+    return first_reason(
+        (
+            problem.rows <= MOST_ROWS,
+            f"with {problem.rows} rows of x, more than {MOST_ROWS}, saving launches gains little",
+        ),
+        (backends.MEASURED, "only Triton 3.6 lays weights out in lanes as it needs them"),
+    )
 
 
 def _cost(problem: Problem) -> Cost:
@@ -91,9 +103,26 @@ OP = register(
         reference=f"{HERE}.reference:quantized_matmul_many",
         problem=Problem,
         implementations=(
-            Implementation("gemv", "triton", f"{HERE}.host:run_gemv", _rejects_gemv, note="one row of x, on any GPU"),
-            Implementation("lanes", "triton", f"{HERE}.host:run", _rejects, note="up to 8 rows of x"),
-            Implementation("apart", "triton", f"{HERE}.host:run_apart", note="one after another"),
+            Implementation(
+                "lanes",
+                "triton",
+                f"{HERE}.host:lanes",
+                _rejects_lanes,
+                note="up to 8 rows of x in one launch",
+                avoid=_avoid_lanes,
+                vendor="nvidia",
+            ),
+            Implementation(
+                "norm_first",
+                "triton",
+                f"{HERE}.host:apart",
+                _rejects_norm_first,
+                note="the norm is a launch of its own: kernels for the matrix unit take the products",
+                avoid=_avoid_norm_first,
+                vendor="nvidia",
+            ),
+            Implementation("gemv", "triton", f"{HERE}.host:gemv", _rejects_gemv, note="one row of x, in one launch"),
+            Implementation("apart", "triton", f"{HERE}.host:apart", note="one after another"),
         ),
         dtypes=("float32", "float16", "bfloat16"),
         domain="Formats as in quantized_matmul; w with two axes; affine scales have the dtype of x.",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import torch
 
 from rocmend.kernels.common.formats import every_format
+from rocmend.kernels.ops.matmul.quantized_projections import MOST_ROWS
 from rocmend.kernels.suite import Call, Case, Maker, Size
 
 GROUPS = {"mxfp4": 32, "mxfp8": 32, "nvfp4": 16}
@@ -54,11 +56,12 @@ def _case(
 
     fmt = f"b{bits}g{group}" if mode == "affine" else mode
     name = f"{'swiglu-' * gated}{dtype}-{fmt}-{'x'.join(map(str, (*rows, k)))}-{'+'.join(map(str, columns))}"
-    total = sum(columns) * k
+    total, few = sum(columns) * k, 1 < math.prod(rows) <= MOST_ROWS and 2 <= len(columns) <= 3
     return Case(
         name + "-strided" * strided, make, dtype, size or ("tiny" if total <= 16384 else "small"), compiled=compiled,
         function="quantized_swiglu" if gated else "quantized_matmul_many",
         reference=f"{REFERENCE}:{'quantized_swiglu' if gated else 'quantized_matmul_many'}",
+        implementation="lanes" if few and dtype != "float32" else "",
         edges=tuple(mark for mark, on in (("empty", 0 in (*rows, *columns)), ("strides", strided)) if on),
     )  # fmt: skip
 

@@ -12,8 +12,10 @@ from rocmend.kernels.arithmetic import cdiv
 from rocmend.kernels.common.formats import Format
 from rocmend.kernels.launch import LaunchPlan
 from rocmend.kernels.ops.matmul.quantized_matmul import Problem as Product
-from rocmend.kernels.ops.matmul.quantized_matmul import few_class, gemv
-from rocmend.kernels.ops.matmul.quantized_matmul.few import TILE, parts_of, unit_of
+from rocmend.kernels.ops.matmul.quantized_matmul import few_class
+from rocmend.kernels.ops.matmul.quantized_matmul import gemv as one_row
+from rocmend.kernels.ops.matmul.quantized_matmul.few import parts_of, unit_of
+from rocmend.kernels.ops.matmul.quantized_matmul.rules import TILE
 from rocmend.kernels.ops.matmul.quantized_projections import Problem
 from rocmend.kernels.ops.matmul.quantized_projections.function import Norm, Weights
 from rocmend.kernels.ops.matmul.quantized_projections.kernel import gated_kernel, many_kernel
@@ -23,9 +25,7 @@ from rocmend.kernels.tuning import config_for, with_warps
 Results = tuple[torch.Tensor, ...]
 
 
-def run_apart(
-    x: torch.Tensor, weights: tuple[Weights, ...], form: Format, problem: Problem, norm: Norm | None
-) -> Results:
+def apart(x: torch.Tensor, weights: tuple[Weights, ...], form: Format, problem: Problem, norm: Norm | None) -> Results:
     """Compute one product after another; with a norm, that first, and then the products as they are best computed."""
     from rocmend.kernels.ops.matmul.quantized_matmul.function import quantized_matmul
     from rocmend.kernels.ops.matmul.quantized_projections.function import quantized_matmul_many, quantized_swiglu
@@ -55,16 +55,16 @@ def _normed(x: torch.Tensor, norm: Norm) -> Results:
 
 
 @Planner
-def run_gemv(
+def gemv(
     x: torch.Tensor, weights: tuple[Weights, ...], _form: Format, problem: Problem, norm: Norm | None
 ) -> Callable[..., Results]:
     """Plan a launch for one row of x."""
     columns, outputs = _outputs(x, weights, problem)
     if problem.columns == 0:
         # Nothing to multiply with: what normalising returns is all there is.
-        return run_apart if norm else _empty(outputs)
+        return apart if norm else _empty(outputs)
     target = executor.target_for(x.device)
-    plan = gemv.plan(
+    plan = one_row.plan(
         columns, problem.depth, problem.group_size, problem.bits, problem.dtype, target,
         gated=problem.gated, eps=norm.eps if norm else None,
     )  # fmt: skip
@@ -74,12 +74,12 @@ def run_gemv(
         outs = tuple([one() for one in outputs])
         triples = [_whole(one) for one in weights]
         if norm is None:
-            plan(gemv.operands(_flat(x), triples, outs))
+            plan(one_row.operands(_flat(x), triples, outs))
             return outs
         total = None if norm.residual is None else row()
         normed = row() if norm.keep else None
         residual, weight = (None if one is None else _flat(one) for one in norm[:2])
-        plan(gemv.operands(_flat(x), triples, outs, norm=gemv.Norm(residual, weight, total, normed)))
+        plan(one_row.operands(_flat(x), triples, outs, norm=one_row.Norm(residual, weight, total, normed)))
         return (*outs, *[one for one in (total, normed) if one is not None])
 
     return call
@@ -104,7 +104,7 @@ def _outputs(
 
 
 @Planner
-def run(
+def lanes(
     x: torch.Tensor, weights: tuple[Weights, ...], _form: Format, problem: Problem, _norm: None
 ) -> Callable[..., Results]:
     """Plan a launch; see ``function``."""
@@ -133,7 +133,7 @@ def run(
         given: list[torch.Tensor | None] = [rows]
         for one, out in zip(weights, outs, strict=True):
             given += [*one, out]
-        plan((*given, *(None,) * (4 * (gemv.MOST - len(outs)))))
+        plan((*given, *(None,) * (4 * (one_row.MOST - len(outs)))))
         return tuple(outs)
 
     return call
@@ -164,6 +164,6 @@ def _plan(rows: torch.Tensor, columns: list[int], problem: Problem, *, aligned: 
         grid = (cdiv(columns[0], TILE // 2), tiles_m)
         return LaunchPlan(gated_kernel, grid, constants, config, (problem.rows, columns[0], *rest))
     constants["COUNT"] = len(columns)
-    sizes = (*columns, *(0,) * (gemv.MOST - len(columns)))
+    sizes = (*columns, *(0,) * (one_row.MOST - len(columns)))
     grid = (sum(cdiv(n, TILE) for n in columns), tiles_m)
     return LaunchPlan(many_kernel, grid, constants, config, (problem.rows, *sizes, *rest))

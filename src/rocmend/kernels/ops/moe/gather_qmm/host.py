@@ -8,15 +8,16 @@ import torch
 
 from rocmend.kernels import allocate, backends, executor
 from rocmend.kernels.arithmetic import cdiv, next_power_of_2
-from rocmend.kernels.common.routing import direct_is_better, route, tiles_at_most
 from rocmend.kernels.dtypes import NAMES
-from rocmend.kernels.launch import LaunchPlan, launch
+from rocmend.kernels.launch import LaunchPlan
 from rocmend.kernels.ops.matmul.quantized_matmul import gemv
-from rocmend.kernels.ops.moe.gather_qmm import shape_class
+from rocmend.kernels.ops.matmul.quantized_matmul.rules import rejects_row
+from rocmend.kernels.ops.moe.gather_qmm import Problem, shape_class
 from rocmend.kernels.ops.moe.gather_qmm.arguments import Arguments, Weights
+from rocmend.kernels.ops.moe.gather_qmm.kernels.columns import columns_kernel
 from rocmend.kernels.ops.moe.gather_qmm.kernels.grouped import grouped_kernel
 from rocmend.kernels.ops.moe.gather_qmm.kernels.pairs import pairs_kernel
-from rocmend.kernels.ops.moe.gather_qmm.kernels.prepare import prepare_kernel
+from rocmend.kernels.ops.moe.gather_qmm.kernels.prepare import arrange_kernel, prepare_kernel
 from rocmend.kernels.ops.moe.gather_qmm.kernels.tiles import tiles_kernel
 from rocmend.kernels.ops.moe.gather_qmm.problem import problem_of
 from rocmend.kernels.target import Target
@@ -28,6 +29,8 @@ Launches = Callable[[Sequence[torch.Tensor | None]], None]
 _NO_WEIGHTS = (None, None, None)
 SINGLE_PAIRS = 16
 """Rows up to which a launch is bound by latency."""
+_LARGE = 1 << 31
+"""Elements from which offsets have more than 32 bits."""
 
 
 def run(a: Arguments) -> torch.Tensor:
@@ -39,18 +42,38 @@ def run(a: Arguments) -> torch.Tensor:
     if k == 0:
         return out.zero_()
     x = _at(a.x.to(a.dtype).contiguous(), 4)
-    kind = shape_class(problem_of(a))
     weights = (*_aligned(a.weights), *(_aligned(a.up) if a.up is not None else (None, None, None)))
-    if kind == "few":
-        _few(a)((x, *weights, out, a.pairs.lhs, a.pairs.rhs))
-        return out
-    target = executor.target_for(a.x.device)
-    if _has_tiles(a, target):
-        _many(a, kind, target)((x, *weights, out, a.pairs.lhs, a.pairs.rhs))
-        return out
-    config = config_for("gather_qmm", "grouped", f"{kind}-gated" if a.up is not None else kind, target)
-    _grouped(a, x, weights, out, _constants(a), config)
+    _planned(a)((x, *weights, out, a.pairs.lhs, a.pairs.rhs))
     return out
+
+
+def kernel_of(problem: Problem, target: Target) -> str:
+    """Return which of the op's own kernels computes a problem on a target, where no back end's does."""
+    p = problem
+    if not p.transpose:
+        return "columns"
+    matrix = p.dtype != "float32" and (bool(target.matrix_dtypes) or target.vendor == "cpu")
+    # From as many rows as experts on, enough of them share one.
+    if shape_class(p) == "few" and not (matrix and p.pairs * p.m >= max(p.experts, SINGLE_PAIRS)):
+        return "gemv" if rejects_row(p.mode, p.bits, p.m, p.k) is None else "pairs"
+    # The interpreter checks both.
+    asm = nvidia_only("gather_qmm.tiles", target) or (target.vendor == "cpu" and p.pairs % 2 == 0)
+    known = (p.mode, p.dtype) == ("mxfp4", "bfloat16") or (p.mode == "affine" and p.bits in {4, 8} and matrix)
+    return "tiles" if asm and known and shape_class(p) != "few" else "grouped"
+
+
+def _planned(a: Arguments, types: Sequence[torch.dtype | None] = (None,) * 10) -> Launches:
+    """Plan the launches of x, weights, second weights, the output and indices."""
+    problem, target = problem_of(a), executor.target_for(a.x.device)
+    kernel, kind = kernel_of(problem, target), shape_class(problem)
+    plan = _PLANS[kernel]
+    # A back end takes what each row has for itself, or what has tiles.
+    if kind == "few" or kernel == "tiles":
+        taken = backends.taken("gather_qmm", problem, target, kind=kind, has_lhs=a.pairs.lhs is not None)
+        if taken is not None:
+            planned: Launches = taken.plan(a, types, lambda: plan(a, target, types))
+            return planned
+    return plan(a, target, types)
 
 
 def _constants(a: Arguments) -> dict[str, object]:
@@ -60,21 +83,9 @@ def _constants(a: Arguments) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _few(a: Arguments, types: Sequence[torch.dtype | None] = ()) -> Launches:
-    """Plan the launch for few rows, of x, weights, second weights, the output and indices."""
-    target = executor.target_for(a.x.device)
-    taken = backends.taken("gather_qmm", problem_of(a), target, kind="few", has_lhs=a.pairs.lhs is not None)
-    if taken is not None:
-        planned: Launches = taken.plan(a, types, lambda: _any_address(a, target, types))
-        return planned
-    return _any_address(a, target, types)
-
-
-def _any_address(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) -> Launches:
-    """Plan the launch for few rows whose tensors may lie where they like."""
+def _pairs(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) -> Launches:
+    """Plan the launch for rows by themselves, of any format."""
     rows = a.pairs.count * a.x.shape[-2]
-    if a.x.shape[-2] == 1 and gemv.suits(a.form.mode, a.form.bits, 1, a.x.shape[-1]):
-        return _gemv(a, target, types)
     m, k = a.x.shape[-2:]
     size = "single" if rows <= SINGLE_PAIRS else "several"
     config = config_for("gather_qmm", "pairs" if a.up is None else "gated", size, target)
@@ -87,7 +98,7 @@ def _any_address(a: Arguments, target: Target, types: Sequence[torch.dtype | Non
 def _gemv(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) -> Launches:
     """Plan the launch for rows by themselves with affine codes that do not straddle words."""
     k = a.x.shape[-1]
-    experts = gemv.Experts(a.pairs.lhs is not None, a.pairs.divisor, (types[8], types[9]) if types else (None, None))
+    experts = gemv.Experts(a.pairs.lhs is not None, a.pairs.divisor, (types[8], types[9]))
     planned = gemv.plan(
         [a.n], k, a.form.group_size, a.form.bits, NAMES[a.dtype], target, gated=a.up is not None, batch=a.pairs.count,
         x_stride=k, w_batch=a.n, experts=experts,
@@ -124,15 +135,9 @@ def plan_call(
     signed = [torch.int32 if one is not None and one.dtype == torch.uint32 else None for one in (lhs, rhs)]
     words = torch.int32  # given as uint32, maybe
     types = (None, words, None, None, None if a.up is None else words, None, None, None, *signed)
-    kind, target = shape_class(problem_of(a)), executor.target_for(a.x.device)
-    if kind == "few":
-        launched: Launches = _few(a, types)
-    elif _has_tiles(a, target):
-        launched = _many(a, kind, target, types)
-    else:
-        return None
+    launched = _planned(a, types)
     output = allocate.Output((*a.pairs.shape, m, a.n), a.dtype, a.x.device)
-    one_lhs, few = a.pairs.lhs is not None, kind == "few"
+    one_lhs, few = a.pairs.lhs is not None, shape_class(problem_of(a)) == "few"
 
     def call(
         x: torch.Tensor,
@@ -156,23 +161,100 @@ def plan_call(
     return call
 
 
-def _has_tiles(a: Arguments, target: Target) -> bool:
-    """Return whether the kernel for many rows takes a problem: NVIDIA's assembly, for bf16 and fp16."""
-    taken = target.vendor == "cpu" or nvidia_only("gather_qmm.tiles", target)
-    if not taken or a.dtype == torch.float32 or not a.transpose:
-        return False
-    if a.form.mode == "mxfp4":
-        return a.dtype == torch.bfloat16
-    return a.form.mode == "affine" and a.form.bits in {4, 8}
+def _arranged(
+    a: Arguments, target: Target, height: int, unit: int, rhs: torch.dtype | None
+) -> tuple[LaunchPlan, int, Callable[[], tuple[torch.Tensor | None, torch.Tensor | None, torch.Tensor]]]:
+    """Plan the launch before ``grouped`` or ``columns``: of x, indices, ordered x, sums and the table.
+
+    Returns:
+        The launch, the places of its table, and what allocates ordered x (None where x is taken as it is), the sums of
+        each ``unit`` columns (None where there is no unit) and the table.
+    """
+    pairs, (m, k), form = a.pairs, a.x.shape[-2:], a.form
+    config = config_for("gather_qmm", "arrange", "*", target)
+    rows = a.x.shape[:-2].numel() * m if unit else 0
+    slots = pairs.count * m // height + a.experts
+    block = min(config["BLOCK"], max(16, next_power_of_2(pairs.count)))
+    once, paired = pairs.count <= block, bool(unit) and _paired(a)
+    constants = {
+        "BITS": form.bits, "PAIRED": paired, "BK": unit or 1, "BM": height, "BLOCK": block, "ONCE": once,
+        "ORDERED": a.ordered and once,
+    }  # fmt: skip
+    numbers = (pairs.count, m, a.experts, k, slots)
+    plan = LaunchPlan(arrange_kernel, (a.experts + rows,), constants, config, numbers, (None, rhs, None, None, None))
+    table_of = allocate.Output((slots * 4 + pairs.count,), torch.int32, a.x.device)
+    sums_of = allocate.Output((rows * k // unit,), torch.float32, a.x.device) if unit else None
+    ordered_of = allocate.Output((rows * k,), a.dtype, a.x.device) if paired else None
+
+    def allocated() -> tuple[torch.Tensor | None, torch.Tensor | None, torch.Tensor]:
+        ordered, sums = (None if one is None else one() for one in (ordered_of, sums_of))
+        return ordered, sums, table_of()
+
+    return plan, slots, allocated
 
 
-def _many(a: Arguments, kind: str, target: Target, types: Sequence[torch.dtype | None] = (None,) * 10) -> Launches:
-    """Plan the two launches for many rows, of the tensors that ``_few`` takes."""
-    taken = backends.taken("gather_qmm", problem_of(a), target, kind=kind, has_lhs=a.pairs.lhs is not None)
-    if taken is not None:
-        planned: Launches = taken.plan(a, types, lambda: _tiles(a, kind, target, types))
-        return planned
-    return _tiles(a, kind, target, types)
+def _paired(a: Arguments) -> bool:
+    """Return whether codes leave a word in pairs."""
+    of_half = 8 if a.dtype == torch.float16 else 4
+    return a.form.affine and a.dtype != torch.float32 and 16 % a.form.bits == 0 and a.form.bits <= of_half
+
+
+def _record(a: Arguments, kernel: str, target: Target) -> Config:
+    """Return the record of ``grouped`` or ``columns``."""
+    kind = shape_class(problem_of(a)).replace("few", "low")
+    return config_for("gather_qmm", kernel, kind if a.up is None else f"{kind}-gated", target)
+
+
+def _grouped(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) -> Launches:
+    """Plan the two launches for rows that share experts."""
+    config, form, (m, k) = _record(a, "grouped", target), a.form, a.x.shape[-2:]
+    block = min(config["BK"], form.group_size) if form.affine else max(config["BK"], form.group_size)
+    arrange, slots, allocated = _arranged(a, target, config["BM"], block if form.affine else 0, types[9])
+    constants = _constants(a) | {
+        "PAIRED": _paired(a), "EVEN": k % block == 0, "WHOLE": a.n % config["BN"] == 0, "BK": block,
+        "LARGE": max(a.x.numel(), a.pairs.count * m * a.n) >= _LARGE,
+    }  # fmt: skip
+    main = LaunchPlan(
+        grouped_kernel,
+        (slots * cdiv(a.n, config["BN"]),),
+        constants,
+        config,
+        (m, a.n, k, form.words(k), k // form.group_size, a.pairs.divisor, slots),
+        (None, None, *types[1:7], None, types[8], None),
+    )
+
+    def launches(tensors: Sequence[torch.Tensor | None]) -> None:
+        x, *weights, out, lhs, rhs = tensors
+        ordered, sums, table = allocated()
+        arrange((x, rhs, ordered, sums, table))
+        main((x if ordered is None else ordered, sums, *weights, out, lhs, table))
+
+    return launches
+
+
+def _columns(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) -> Launches:
+    """Plan the two launches for weights that are not transposed."""
+    config, (m, k) = _record(a, "columns", target), a.x.shape[-2:]
+    arrange, slots, allocated = _arranged(a, target, config["BM"], 0, types[9])
+    constants = _constants(a)
+    del constants["GATED"]
+    words, groups = a.weights.words.shape[-1], a.weights.scales.shape[-1]
+    main = LaunchPlan(
+        columns_kernel,
+        (slots * cdiv(a.n, config["BN"]),),
+        constants,
+        config,
+        (m, a.n, k, words, groups, a.pairs.divisor, slots),
+        (None, *types[1:4], None, types[8], None),
+    )
+
+    def launches(tensors: Sequence[torch.Tensor | None]) -> None:
+        x, w, scales, biases, *_, out, lhs, rhs = tensors
+        _, _, table = allocated()
+        arrange((x, rhs, None, None, table))
+        main((x, w, scales, biases, out, lhs, table))
+
+    return launches
 
 
 def _class(a: Arguments, kind: str) -> str:
@@ -186,12 +268,10 @@ def _class(a: Arguments, kind: str) -> str:
     return kind if a.up is None else f"{kind}-gated"
 
 
-def _tiles(
-    a: Arguments, kind: str, target: Target, types: Sequence[torch.dtype | None] = (None,) * 10
-) -> Callable[[Sequence[torch.Tensor | None]], None]:
-    """Plan the two launches for many rows, of the tensors that ``_few`` takes."""
+def _tiles(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) -> Launches:
+    """Plan the two launches for many rows on NVIDIA's matrix units."""
     form, pairs, (m, k) = a.form, a.pairs, a.x.shape[-2:]
-    class_ = _class(a, kind)
+    class_ = _class(a, shape_class(problem_of(a)))
     config = config_for("gather_qmm", "tiles", class_, target)
     # As many bytes of a row whatever the width of a code is, and no less than a group.
     wide = max(config["BK"] * 4 // form.bits, form.group_size)
@@ -280,28 +360,6 @@ def _at(tensor: torch.Tensor, multiple: int) -> torch.Tensor:
     return tensor.clone() if tensor.device.type != "meta" and tensor.data_ptr() % multiple else tensor
 
 
-def _grouped(
-    a: Arguments,
-    x: torch.Tensor,
-    weights: tuple[torch.Tensor | None, ...],
-    out: torch.Tensor,
-    constants: dict[str, object],
-    config: Config,
-) -> None:
-    m, k = x.shape[-2:]
-    count, experts, height = a.pairs.count, a.experts, config["BM"]
-    direct = direct_is_better(count, m, experts, height)
-    blocks = cdiv(a.n, config["BN"])
-    constants |= {"DIRECT": direct, "TRANSPOSE": a.transpose, "EXPERTS": next_power_of_2(experts)}
-    constants["WAITED"] = executor.target_for(x.device).vendor == "nvidia"
-    if direct:
-        order, counts, tiles = None, None, count * cdiv(m, height)
-    else:
-        tiles = tiles_at_most(count, m, experts, height)
-        counts, order = route(a.pairs, experts, ordered=a.ordered)
-    constants["ORDERED"] = order is None
-    words, groups = a.weights.words.shape[-1], a.weights.scales.shape[-1]
-    args = (
-        x, *weights, out, a.pairs.lhs, a.pairs.rhs, order, counts, m, a.n, k, words, groups, a.pairs.divisor, experts,
-    )  # fmt: skip
-    launch(grouped_kernel, (tiles * blocks,), args, constants, config)
+_PLANS: dict[str, Callable[[Arguments, Target, Sequence[torch.dtype | None]], Launches]] = {
+    "gemv": _gemv, "pairs": _pairs, "tiles": _tiles, "grouped": _grouped, "columns": _columns,
+}  # fmt: skip

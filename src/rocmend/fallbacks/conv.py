@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from rocmend.core.errors import UsageError
-from rocmend.torch.choice import Choice, announce, choose, try_path
-from rocmend.torch.convolution import FLOATING, convolution, convolution_backward
-from rocmend.torch.dispatch import DEVICE_TYPES, Override, call_original, without_vendor_library
+from rocmend.fallbacks.choice import Choice, announce, choose, try_path
+from rocmend.fallbacks.convolution import FLOATING, convolution, convolution_backward
+from rocmend.fallbacks.dispatch import DEVICE_TYPES, Override, call_original, without_vendor_library
 
 MODES = ("auto", "native", "aten", "gemm")
 """``native`` is whatever PyTorch chooses (MIOpen or cuDNN), ``aten`` PyTorch's own kernels, ``gemm`` ours."""

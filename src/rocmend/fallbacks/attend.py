@@ -13,14 +13,14 @@ import torch
 from torch import Tensor
 
 from rocmend.core.errors import UsageError
-from rocmend.torch.attention import TIERS, eager, sdpa, vendor, vendor_name, vendor_takes
-from rocmend.torch.choice import Choice, announce, choose, try_path
-from rocmend.torch.dispatch import DEVICE_TYPES, Override
-from rocmend.torch.outcomes import Outcome
+from rocmend.fallbacks.attention import TIERS, eager, sdpa, vendor, vendor_name, vendor_takes
+from rocmend.fallbacks.choice import Choice, announce, choose, try_path
+from rocmend.fallbacks.dispatch import DEVICE_TYPES, Override
+from rocmend.fallbacks.outcomes import Outcome
 
 MODES = ("auto", *TIERS)
 
-log = logging.getLogger("rocmend.torch")
+log = logging.getLogger("rocmend.fallbacks")
 
 _active: list[SafeAttention] = []
 _choices: dict[tuple[str, torch.dtype, int, bool], Choice] = {}

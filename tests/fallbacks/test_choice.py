@@ -12,9 +12,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from rocmend.core.supervise import CommandResult, Ending, run_command  # noqa: E402
-from rocmend.torch import choice, conv, convolution, explain, probe, safe_conv  # noqa: E402
-from rocmend.torch.choice import MARK, NoWorkingPathError, choose, read_result, try_path  # noqa: E402
-from rocmend.torch.outcomes import Outcome, OutcomeCache  # noqa: E402
+from rocmend.fallbacks import choice, conv, convolution, explain, probe, safe_conv  # noqa: E402
+from rocmend.fallbacks.choice import MARK, NoWorkingPathError, choose, read_result, try_path  # noqa: E402
+from rocmend.fallbacks.outcomes import Outcome, OutcomeCache  # noqa: E402
 
 pytestmark = pytest.mark.cpu
 CPU = torch.device("cpu")

@@ -12,7 +12,7 @@ import pytest
 def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     import torch
 
-    from rocmend.torch import attend, conv
+    from rocmend.fallbacks import attend, conv
 
     monkeypatch.setenv("ROCMEND_CACHE_HOME", str(tmp_path / "home"))
     monkeypatch.delenv("ROCMEND_SAFE_CONV", raising=False)

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 torch = pytest.importorskip("torch")
 
 from rocmend.core.errors import UsageError  # noqa: E402
-from rocmend.torch import attend, attention, safe_attention  # noqa: E402
-from rocmend.torch.attention import eager, sdpa, vendor_name  # noqa: E402
-from rocmend.torch.outcomes import Outcome  # noqa: E402
+from rocmend.fallbacks import attend, attention, safe_attention  # noqa: E402
+from rocmend.fallbacks.attention import eager, sdpa, vendor_name  # noqa: E402
+from rocmend.fallbacks.outcomes import Outcome  # noqa: E402
 
 pytestmark = pytest.mark.cpu
 F = torch.nn.functional

@@ -1,4 +1,4 @@
-"""torch's convolutions called with everything known, held against torch with channels first, and its gradients."""
+"""torch's convolutions planned once, compared with torch's own functions with channels first and their gradients."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
-from rocmend.kernels.ops.conv.conv import function
-from rocmend.kernels.ops.conv.conv import vendor_plans as plans
+from rocmend.kernels.ops.conv.conv import function, vendor
+from rocmend.kernels.ops.conv.conv.operands import five
 
 pytestmark = pytest.mark.cpu
 
@@ -59,41 +59,50 @@ def test_forward_and_both_gradients(case: Case, dense: bool) -> None:
     above = torch.randn(wanted.shape, dtype=torch.float64, generator=generator)
     by_x, by_weight = torch.autograd.grad(wanted, (first, filters), above)
 
-    forward = plans.plan_forward(x, weight, geometry)
-    gradient, five, wide = (function._five(one) for one in (_seen_last(above), x, weight))
-    back = plans.plan_input_gradient(gradient, wide, geometry)
-    weights = plans.plan_weight_gradient(five, gradient, geometry)
-    assert forward is not None
-    assert back is not None
-    assert weights is not None
-    found = (forward(x, weight, bias), back(gradient, wide), weights(five, gradient))
+    def computed(direction: str, one: Any, other: Any, added: Any, shape: Any) -> Any:
+        return vendor.plan(direction, five(one), five(other), added, geometry, tuple(shape))(one, other, added)
+
+    gradient = _seen_last(above)
+    found = (
+        computed("forward", x, weight, bias, gradient.shape),
+        computed("input", gradient, weight, None, x.shape),
+        computed("weight", x, gradient, None, weight.shape),
+    )
     for out, want in zip(found, (wanted, by_x, by_weight), strict=True):
         assert out.is_contiguous()
-        torch.testing.assert_close(out.reshape(_seen_last(want).shape), _seen_last(want))
+        torch.testing.assert_close(out, _seen_last(want))
 
 
+@pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize(("stride", "padding", "extra"), [(1, 0, 0), (2, 1, 1), (3, 0, 0), ((2, 1), (0, 1), (1, 0))])
-def test_transposed(stride: Any, padding: Any, extra: Any) -> None:
+def test_transposed(stride: Any, padding: Any, extra: Any, groups: int) -> None:
     generator = torch.Generator().manual_seed(1)
     x = torch.randn(2, 5, 4, 6, dtype=torch.float64, generator=generator)
-    weight = torch.randn(8, 3, 3, 6, dtype=torch.float64, generator=generator)
-    wanted = torch.nn.functional.conv_transpose2d(
-        x.movedim(-1, 1), weight.permute(3, 0, 1, 2), None, stride, padding, extra
-    )
+    weight = torch.randn(8, 3, 3, 6 // groups, dtype=torch.float64, generator=generator)
+    filters = weight.unflatten(0, (groups, -1)).movedim(-1, 1).flatten(0, 1).requires_grad_()
+    first = x.movedim(-1, 1).requires_grad_()
+    wanted = torch.nn.functional.conv_transpose2d(first, filters, None, stride, padding, extra, groups)
+    above = torch.randn(wanted.shape, dtype=torch.float64, generator=generator)
+    by_x, by_filters = torch.autograd.grad(wanted, (first, filters), above)
+    by_weight = by_filters.unflatten(0, (groups, -1)).movedim(1, -1).flatten(0, 1)
     pairs = [one if isinstance(one, tuple) else (one, one) for one in (stride, padding, extra)]
     (sh, sw), (ph, pw), (eh, ew) = pairs
     ends = (2 - ph, 2 - pw), (2 - ph + eh, 2 - pw + ew)
-    geometry = function._geometry(x, weight, None, (1, ends, 1, (sh, sw), 1, True))
-    call = plans.plan_forward(x, weight, geometry)
-    assert call is not None
-    torch.testing.assert_close(call(x, weight, None), _seen_last(wanted))
+    geometry = function._geometry(x, weight, None, (1, ends, 1, (sh, sw), groups, True))
+    assert geometry.torch_kind == "transposed"
+    gradient = _seen_last(above)
+    for direction, one, other, want in (
+        ("forward", x, weight, _seen_last(wanted)),
+        ("input", gradient, weight, _seen_last(by_x)),
+        ("weight", x, gradient, by_weight),
+    ):
+        out = vendor.plan(direction, five(one), five(other), None, geometry, tuple(want.shape))(one, other)
+        assert out.is_contiguous()
+        torch.testing.assert_close(out, want)
 
 
 def test_what_is_no_plain_convolution_is_left_to_others() -> None:
-    x, weight = torch.empty(1, 5, 4, 6), torch.empty(8, 3, 3, 3)
-    uneven = function._geometry(x, torch.empty(8, 3, 3, 6), None, (1, ((0, 0), (1, 1)), 1, 1, 1, False))
-    grouped = function._geometry(x, weight, None, (1, 2, 1, 2, 2, True))
-    assert plans.plan_forward(x, weight, uneven) is None
-    assert plans.plan_forward(x, weight, grouped) is None
-    assert plans.plan_input_gradient(x, weight, uneven) is None
-    assert plans.plan_weight_gradient(x, x, uneven) is None
+    x, weight = torch.empty(1, 5, 4, 6), torch.empty(8, 3, 3, 6)
+    for options in ((1, ((0, 0), (1, 1)), 1, 1, 1, False), (2, 2, 1, 2, 1, True), (1, (-1, 0), 1, 1, 1, False)):
+        assert function._geometry(x, weight, None, options).torch_kind is None
+    assert function._geometry(x[:0], weight, None, (1, 0, 1, 1, 1, False)).torch_kind is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rocmend.torch import attend, conv
+from rocmend.fallbacks import attend, conv
 
 
 def explain() -> str:

@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from rocmend.core.errors import UsageError  # noqa: E402
-from rocmend.torch import conv, safe_conv  # noqa: E402
+from rocmend.fallbacks import conv, safe_conv  # noqa: E402
 
 pytestmark = pytest.mark.cpu
 F = torch.nn.functional
