@@ -17,7 +17,7 @@ from rocmend.kernels.target import Target
 
 VARIABLE = "ROCMEND_KERNELS_WITHOUT"
 _STILL = (
-    "quantized_attention.streams", "gather_qmm.moe_gemv", "gather_qmm.moe_gemv_persistent", "gather_qmm.grouped_gemm",
+    "gather_qmm.moe_gemv", "gather_qmm.moe_gemv_persistent", "gather_qmm.grouped_gemm",
     "gather_qmm.tiles",
 )  # fmt: skip
 log = logging.getLogger("rocmend.kernels")
