@@ -5,26 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from rocmend.kernels.common.floats import FLOATS
 from rocmend.kernels.suite import Call, Case, Maker, Size
-
-DTYPES = ("float32", "float16", "bfloat16")
 
 
 def _case(
-    name: str,
-    dtype: str,
-    experts: int,
-    tokens: int,
-    top: int,
-    n: int,
-    k: int,
-    *,
-    rows: int = 1,
-    turned: bool = True,
-    indices: str = "random",
-    size: Size = "small",
-    edges: tuple[str, ...] = (),
-) -> Case:
+    name: str, dtype: str, experts: int, tokens: int, top: int, n: int, k: int, *, rows: int = 1,
+    turned: bool = True, indices: str = "random", size: Size = "small", edges: tuple[str, ...] = (),
+) -> Case:  # fmt: skip
     """Name a case of a mixture of experts: tokens that choose ``top`` experts each."""
 
     def make(m: Maker) -> Call:
@@ -51,7 +39,7 @@ def _case(
 
 def cases() -> Iterator[Case]:
     """Yield the cases."""
-    for dtype in DTYPES:
+    for dtype in FLOATS:
         yield _case("tiny", dtype, 2, 1, 1, 3, 5, size="tiny", edges=("one",))
         yield _case("empty", dtype, 2, 0, 1, 3, 5, size="tiny", edges=("empty",))
         yield _case("no-sum", dtype, 2, 3, 1, 3, 0, size="tiny", edges=("empty",))

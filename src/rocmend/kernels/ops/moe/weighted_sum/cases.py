@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rocmend.kernels.suite import Call, Case, Maker
+from rocmend.kernels.common.floats import FLOATS
+from rocmend.kernels.suite import Call, Case, Maker, sizes
 
 
 def _case(
@@ -16,14 +17,14 @@ def _case(
             x = m.normal(*lead, size, rows, dtype=dtype).transpose(-1, -2)
         return Call((x, m.normal(*lead, rows, dtype=dtype)))
 
-    name = f"{dtype}-{'x'.join(map(str, (*lead, rows, size)))}{'-turned' * turned}"
+    name = f"{dtype}-{sizes((*lead, rows, size))}{'-turned' * turned}"
     edges = ("empty",) if 0 in (*lead, rows, size) else ("strides",) if turned else ()
     return Case(name, make, dtype, "tiny" if rows * size < 8192 else "small", compiled=compiled, edges=edges)
 
 
 def cases() -> Iterator[Case]:
     """Yield the cases."""
-    for dtype in ("float32", "float16", "bfloat16"):
+    for dtype in FLOATS:
         yield _case(dtype, (1, 1), 8, 2048, compiled=True)
         yield _case(dtype, (3,), 4, 70)
         yield _case(dtype, (2, 2), 32, 300)

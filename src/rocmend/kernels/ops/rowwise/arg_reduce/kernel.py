@@ -155,13 +155,9 @@ def run(
     size = next_power_of_2(pieces)
     each = max(1, min(combine["tile"] // size, next_power_of_2(outputs)))
     last = LaunchPlan(
-        combine_kernel,
-        (cdiv(outputs, each),),
-        {"PIECES": size, "BLOCK": each},
-        combine,
-        (outputs, inner, pieces),
+        combine_kernel, (cdiv(outputs, each),), {"PIECES": size, "BLOCK": each}, combine, (outputs, inner, pieces),
         (None, None, index_type),
-    )
+    )  # fmt: skip
 
     def in_pieces(x: Tensor, *_: Any, **__: Any) -> Tensor:
         x = x if dense else x.contiguous()

@@ -120,33 +120,27 @@ def run(x: Tensor, targets: Tensor, ignore_index: int, smoothing: float) -> tupl
         config = config_for("cross_entropy", "held", kind, target)
         block, together = tile(n, config)
         launch(
-            held_kernel,
-            (cdiv(rows, together),),
+            held_kernel, (cdiv(rows, together),),
             (x, targets, loss, levels, x.stride(0), rows, n, ignore_index, smoothing),
-            {"SMOOTH": smooth, "BLOCK": block, "ROWS": together},
-            config,
-        )
+            {"SMOOTH": smooth, "BLOCK": block, "ROWS": together}, config,
+        )  # fmt: skip
         return loss, levels
     config = config_for("cross_entropy", "walk", "*", target)
     block, together = shape_of_tile(n, config)
     parts = splits(cdiv(rows, together), n, 2 * config["tile"], target)
     if parts == 1:
         launch(
-            loss_kernel,
-            (cdiv(rows, together),),
+            loss_kernel, (cdiv(rows, together),),
             (x, targets, loss, levels, x.stride(0), rows, n, cdiv(n, block), ignore_index, smoothing),
-            {"SMOOTH": smooth, "ROWS": together, "BLOCK": block, "VECTOR": VECTOR},
-            config,
-        )
+            {"SMOOTH": smooth, "ROWS": together, "BLOCK": block, "VECTOR": VECTOR}, config,
+        )  # fmt: skip
         return loss, levels
     top, sums, total = parts_of(x, parts, config, total=smooth)
     launch(
-        merge_kernel,
-        (rows,),
+        merge_kernel, (rows,),
         (x, targets, top, sums, total, loss, levels, x.stride(0), rows, n, ignore_index, smoothing),
-        {"SMOOTH": smooth, "PARTS": parts},
-        config,
-    )
+        {"SMOOTH": smooth, "PARTS": parts}, config,
+    )  # fmt: skip
     return loss, levels
 
 
@@ -159,10 +153,8 @@ def run_backward(
     config = config_for("cross_entropy", "backward", "*", executor.target_for(x.device))
     block, together = shape_of_tile(n, config)
     launch(
-        backward_kernel,
-        (cdiv(rows, together) * cdiv(n, block),),
+        backward_kernel, (cdiv(rows, together) * cdiv(n, block),),
         (grad, x, targets, levels, dx, x.stride(0), rows, n, ignore_index, smoothing),
-        {"ROWS": together, "BLOCK": block},
-        config,
-    )
+        {"ROWS": together, "BLOCK": block}, config,
+    )  # fmt: skip
     return dx

@@ -212,12 +212,9 @@ def _split(x: Tensor, weight: Tensor | None, bias: Tensor | None, out: Tensor, e
     mean, square = (allocate.empty((rows, parts), dtype=torch.float32, device=x.device) for _ in range(2))
     launch(moments_kernel, (rows, parts), (wide, mean, square, wide.stride(0), n), {}, config)
     launch(
-        scale_kernel,
-        (rows, parts),
-        (wide, weight, bias, mean, square, out, wide.stride(0), n, parts, eps),
-        {**given, "PARTS": next_power_of_2(parts)},
-        config,
-    )
+        scale_kernel, (rows, parts), (wide, weight, bias, mean, square, out, wide.stride(0), n, parts, eps),
+        {**given, "PARTS": next_power_of_2(parts)}, config,
+    )  # fmt: skip
     return out
 
 

@@ -282,20 +282,15 @@ def forward(
     parts = splits(rows, n, block, target)
     partial = allocate.empty((rows, parts), dtype=torch.float32, device=x.device)
     launch(
-        squares_kernel,
-        (rows, parts),
+        squares_kernel, (rows, parts),
         (x, residual, total, partial, x.stride(0), residual_stride, n, cdiv(cdiv(n, block), parts)),
-        {"HAS_RESIDUAL": added},
-        config,
-    )
+        {"HAS_RESIDUAL": added}, config,
+    )  # fmt: skip
     source = x if total is None else total.view(rows, n)
     launch(
-        scale_kernel,
-        (rows, cdiv(n, block)),
-        (source, weight, partial, out, source.stride(0), n, eps),
-        {"HAS_WEIGHT": weight is not None, "PARTS": parts},
-        config,
-    )
+        scale_kernel, (rows, cdiv(n, block)), (source, weight, partial, out, source.stride(0), n, eps),
+        {"HAS_WEIGHT": weight is not None, "PARTS": parts}, config,
+    )  # fmt: skip
 
 
 def _stages(config: Config, target: Target, elements: int, read: Sequence[Tensor | None]) -> int:

@@ -153,12 +153,9 @@ def run_backward(grad: Tensor, out: Tensor, log: bool) -> Tensor:
         config = config_for("softmax", "backward", kind, target)
         block, together = tile(n, config)
         launch(
-            backward_kernel,
-            (cdiv(rows, together),),
-            (grad, out, dx, grad.stride(0), rows, n),
-            {"LOG": log, "BLOCK": block, "ROWS": together},
-            config,
-        )
+            backward_kernel, (cdiv(rows, together),), (grad, out, dx, grad.stride(0), rows, n),
+            {"LOG": log, "BLOCK": block, "ROWS": together}, config,
+        )  # fmt: skip
         return dx
     config = config_for("softmax", "split", "*", target)
     block = config["BLOCK"]
@@ -168,10 +165,7 @@ def run_backward(grad: Tensor, out: Tensor, log: bool) -> Tensor:
     constants = {"LOG": log, "BLOCK": block}
     launch(products_kernel, (rows, parts), (grad, out, partial, grad.stride(0), n, steps), constants, config)
     launch(
-        apply_backward_kernel,
-        (rows, cdiv(n, block)),
-        (grad, out, partial, dx, grad.stride(0), n),
-        {**constants, "PARTS": parts},
-        config,
-    )
+        apply_backward_kernel, (rows, cdiv(n, block)), (grad, out, partial, dx, grad.stride(0), n),
+        {**constants, "PARTS": parts}, config,
+    )  # fmt: skip
     return dx
