@@ -96,7 +96,7 @@ def test_a_real_child_proves_a_path_once(monkeypatch: pytest.MonkeyPatch, own_ho
     assert "conv1d float32 on cpu: native: it works here" in text
     assert "in force on cpu devices, mode auto" in text
     assert "not in force" in explain()
-    conv.forget()
+    conv.choices.forget()
     with safe_conv(device="cpu"):
         torch.nn.functional.conv1d(torch.randn(1, 2, 9), torch.randn(3, 2, 3))
     assert len(started) == 1

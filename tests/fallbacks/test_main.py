@@ -19,7 +19,7 @@ import torch
 from rocmend.fallbacks import conv
 with torch.no_grad():
     torch.nn.Conv1d(2, 3, 3)(torch.randn(1, 2, 9))
-print(__name__, sys.argv[1:], conv.active()[0].mode if conv.active() else "none", neighbour.HERE)
+print(__name__, sys.argv[1:], conv.SafeConv.active[0].mode if conv.SafeConv.active else "none", neighbour.HERE)
 sys.exit(5)
 """
 

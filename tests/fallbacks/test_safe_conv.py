@@ -240,4 +240,4 @@ def test_the_environment_gives_the_mode(monkeypatch: pytest.MonkeyPatch) -> None
 def test_what_there_is_not_is_refused(options: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="safe_conv"):
         safe_conv(**options)
-    assert not conv.active()
+    assert not conv.SafeConv.active
