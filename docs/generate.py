@@ -14,6 +14,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+import call_path  # type: ignore[import-not-found]  # stands beside this file
 import click
 
 from rocmend.cli.base import RocmendCommand
@@ -248,6 +249,10 @@ _MLX_TABLES = (
 )
 
 
+def _call_path(folder: Path) -> None:
+    write_atomic(folder / "quantized-matmul-path.md", call_path.page())
+
+
 def _mlx_coverage(folder: Path) -> None:
     parts = [_MLX]
     for title, first, second, table, text in _MLX_TABLES:
@@ -265,7 +270,7 @@ def generate(folder: Path) -> None:
     """Write every generated page below ``folder``, after removing those of an earlier run."""
     for page in folder.rglob("*.md"):
         page.unlink()
-    for part in (_commands, _knowledge, _targets, _facts, _port_rules, _compiled_kernels, _mlx_coverage):
+    for part in (_commands, _knowledge, _targets, _facts, _port_rules, _compiled_kernels, _call_path, _mlx_coverage):
         part(folder)
 
 

@@ -4,7 +4,8 @@ Each round begins with nothing queued, and queues as many calls as the driver ta
 holds 1,024 launches. The figure is the least mean of several rounds, in microseconds, with the median of the rounds,
 how many kernels a call launches, and torch's own function beside it where there is one. The driver takes about 3 us of
 a launch. Most shapes are those of one token of a model with a hidden size of 4096. ``quantized_matmul`` of 512 rows is
-what is chosen for them: a kernel that dequantizes, and torch's product; unpacked on the way ("fused") stands beside it.
+what is selected for them: a kernel that dequantizes, and torch's product; the kernel that unpacks them on the way
+stands beside it.
 
 ``python -m benchmarks.kernels.calls --host [OUT.json]`` needs no GPU: it measures what of a call is Python, with
 launches that do nothing (see ``host_calls``).
@@ -179,11 +180,11 @@ def products() -> Iterator[Timed]:
             FEW_CALLS,
         )
     yield Timed(
-        "quantized_matmul, 512 rows (fused)",
+        "quantized_matmul, 512 rows (unpacked on the way)",
         partial(kernels.quantized_matmul, some, *weights),
         None,
         FEW_CALLS,
-        "fused",
+        "triton",
     )
     yield Timed("gather_qmm", lambda: kernels.gather_qmm(one, *experts, rhs_indices=chosen))
     yield Timed("gather_qmm_swiglu", lambda: kernels.gather_qmm_swiglu(one, experts, others, rhs_indices=chosen))

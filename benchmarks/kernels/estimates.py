@@ -141,9 +141,9 @@ def floor_of(op_name: str, case_name: str, target_name: str) -> tuple[float, flo
     from rocmend.kernels.compiled.record import META
 
     call = case.make(Maker(META, 0))
-    with executor.using(Recorder(target)), select.prefer("triton"), select.observed() as problems:
+    with executor.using(Recorder(target)), select.prefer(*case.preferences), select.observed() as problems:
         function(*call.args, **call.kwargs)
-    problem = next(found for name, found in problems if name == op_name)
+    problem = next(found for name, found, _ in problems if name == op_name)
     floor = explain(op, problem, target, here=False, product=gpu.product).floor
     times = [] if floor is None else [one for one in (floor.travel_us, floor.arithmetic_us) if one is not None]
     return max(times, default=0.0), float(op.cost(problem).bytes)

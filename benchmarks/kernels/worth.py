@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 import torch
 
 from rocmend import kernels
-from rocmend.kernels.without import NVIDIA, switched_off
+from rocmend.kernels.without import kernels as kernel_names
+from rocmend.kernels.without import switched_off
 
 DEVICE = torch.device("cuda")
 CACHE_BYTES = 160_000_000
@@ -35,7 +36,7 @@ class Shape(NamedTuple):
 
 
 def _of(op: str) -> tuple[str, ...]:
-    return tuple(name for name in NVIDIA if name.startswith(f"{op}."))
+    return tuple(name for name in kernel_names("nvidia") if name.startswith(f"{op}."))
 
 
 def _weights(*shape: int, columns: int, bits: int = 4, group: int = 64) -> tuple[torch.Tensor, ...]:
@@ -86,7 +87,7 @@ def shapes() -> Iterator[Shape]:
                     _of("quantized_matmul"),
                     functools.partial(_product, rows, n, k, bits),
                 )
-    for tokens in (1, 4, 16, 64, 512):
+    for tokens in (1, 4, 16, 64, 512, 2048):
         for gated, n, k in ((True, 768, 2048), (False, 2048, 768)):
             yield Shape(
                 f"gather_qmm{'_swiglu' * gated} {tokens} tokens, 8 of 128 experts, {k}->{n}",

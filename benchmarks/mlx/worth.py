@@ -19,7 +19,8 @@ from typing import Any
 import mlx.core
 from mlx_lm.models import cache as caches
 
-from rocmend.kernels.without import NVIDIA, switched_off
+from rocmend.kernels.without import kernels as kernel_names
+from rocmend.kernels.without import switched_off
 from rocmend.mlx.execute.planner import planner
 
 mx: Any = mlx.core
@@ -62,7 +63,7 @@ def main() -> None:
     model = program.build(program.CONFIGS[asked.shape])
     prompt = mx.random.randint(0, 1000, (asked.prompt,))
     mx.eval(prompt)
-    kernels = tuple(asked.only.split(",")) if asked.only else NVIDIA
+    kernels = tuple(asked.only.split(",")) if asked.only else kernel_names("nvidia")
     variants: dict[str, tuple[str, ...]] = {
         "all": (), "portable": ("nvidia",), **{f"without {name}": (name,) for name in kernels}, "all again": (),
     }  # fmt: skip

@@ -12,6 +12,7 @@ import pytest
 from selenium.webdriver import Chrome, Keys
 from selenium.webdriver.common.by import By
 
+from rocmend.core.examples import EXPERIMENTS, PROJECT
 from rocmend.core.units import GIB
 from rocmend.report import html
 from rocmend.report.document import (
@@ -307,9 +308,7 @@ return found;
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_text_has_the_contrast_of_wcag_aa(browser: Chrome, everything: str, scheme: str) -> None:
     other = "dark" if scheme == "light" else "light"
-    browser.execute_cdp_cmd(
-        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
-    )
+    _scheme(browser, scheme)
     browser.get(everything)
     assert browser.execute_script(CONTRASTS) == []
     browser.find_element(By.CSS_SELECTOR, f"button[aria-label='{other.title()} colours']").click()
@@ -358,3 +357,75 @@ def test_it_keeps_to_what_pages_have_to(browser: Chrome, report: Report, machine
     browser.get(address)
     assert browser.execute_script(STANDARDS) == []
     assert Path(address.removeprefix("file://")).stat().st_size < 300_000
+
+
+PAGES = {
+    "target": ("check", "--target", "gfx1151", "--no-probe", "--no-store"),
+    "no-driver": ("check", "--machine", "no-driver", "--no-store"),
+    "two-gpus": ("check", "--machine", "rx-7900-xtx-ryzen", "--no-store"),
+    "doctor": ("doctor", "--machine", "wsl2"),
+    "finding": ("doctor", "--machine", "strix-halo", "--explain", SAVE_AREA),
+    "machine": ("machine", "show", "--machine", "strix-halo"),
+    "diff": ("machine", "diff", "strix-halo", "rx-5600-xt"),
+    "targets": ("targets",),
+    "wheels": ("wheel", "choose", "torch", "--target", "gfx1151", "--all"),
+    "entry": ("kb", "show", SAVE_AREA),
+    "matrix": ("kb", "matrix", "library"),
+    "kernels": ("kernels", "list"),
+    "rule": ("port", "--explain", "CU13"),
+    "plan": ("lab", "plan", str(EXPERIMENTS / "strix-halo-load-hang.toml")),
+    "port": ("port", str(PROJECT), "--target", "gfx1151"),
+}
+"""Commands by the kind of page that they write."""
+
+WRONG = """
+const wrong = [], name = (one) => one.textContent.trim().slice(0, 60);
+if (document.scrollingElement.scrollWidth > innerWidth) wrong.push(`page: ${document.scrollingElement.scrollWidth}`);
+for (const one of document.querySelectorAll("pre.wraps")) if (one.scrollWidth > one.clientWidth) wrong.push(`command: ${name(one)}`);
+for (const one of document.querySelectorAll("table.many")) if (one.scrollWidth > one.parentElement.clientWidth + 40) wrong.push(`table: ${name(one)}`);
+for (const one of document.querySelectorAll("svg svg > text")) {
+  const at = one.getBoundingClientRect(), frame = one.parentElement.querySelector("rect").getBoundingClientRect();
+  if (at.width && (at.right > frame.right || at.left < frame.left)) wrong.push(`label: ${name(one)}`);
+}
+for (const one of document.querySelectorAll("main section")) if (![...one.children].some((part) => !/^H[2-6]$/.test(part.tagName) && name(part))) wrong.push(`empty: ${name(one)}`);
+return wrong;
+"""  # noqa: E501
+
+
+def _scheme(browser: Chrome, name: str) -> None:
+    features = [{"name": "prefers-color-scheme", "value": name}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
+
+@pytest.mark.parametrize("kind", PAGES)
+def test_every_kind_of_page_can_be_read_at_every_width_in_both_schemes(
+    browser: Chrome, tmp_path: Path, kind: str
+) -> None:
+    from rocmend.cli.main import main
+
+    with pytest.raises(SystemExit):
+        main([*PAGES[kind], "-o", str(tmp_path / "page.html")])
+    browser.get((tmp_path / "page.html").as_uri())
+    for scheme in ("light", "dark"):
+        _scheme(browser, scheme)
+        assert (scheme, browser.execute_script(CONTRASTS)) == (scheme, [])  # it opens every fold
+    for width in (390, 820, 1440):
+        _size(browser, width)
+        assert (width, browser.execute_script(WRONG)) == (width, [])
+    assert browser.execute_script(STANDARDS) == []
+
+
+@pytest.mark.parametrize("width", [390, 820, 1440])
+def test_no_label_of_a_timeline_is_cut_and_none_is_lost(browser: Chrome, tmp_path: Path, width: int) -> None:
+    spans = (Span("start", 0, 0.02), Span("load", 0.02, 0.021), Span("upload", 0.021, 1, Tone.ERROR))
+    halves = (Span("reading the weights", 0, 0.5), Span("computing", 0.5, 1))
+    rows = (TimelineRow("baseline", spans, "hang"), TimelineRow("other", halves, "pass"))
+    page = tmp_path / "timeline.html"
+    page.write_text(html.render(Document("t", blocks=(Timeline(rows, "Phases"),))))
+    _size(browser, width)
+    browser.get(page.as_uri())
+    assert browser.execute_script(WRONG) == []
+    names = ["start 20 ms, load 1 ms, upload 0.979 s", "reading the weights 0.5 s, computing 0.5 s"]
+    assert _shown(browser, ".names") == names[: 2 if width == 390 else 1]
+    assert "upload 0.979 s" in _shown(browser, "svg text")
+    assert ("reading the weights 0.5 s" in _shown(browser, "svg text")) == (width > 390)

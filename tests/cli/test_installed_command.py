@@ -221,6 +221,35 @@ def test_what_is_not_there_is_an_error(installed: Run, tmp_path: Path) -> None:
         assert done.err.startswith("rocmend: ["), call
 
 
+def test_a_gpu_that_the_driver_does_not_show_is_not_called_absent(installed: Run) -> None:
+    page = installed("check", "--machine", "no-driver", "--no-store", "-o", "no-driver.html", "--format", "html").out
+    assert "<h1>no-driver: GPU not visible</h1>" in page
+    assert "There is no AMD GPU" not in page
+    assert "built for ROCm" in page
+    none = installed("check", "--machine", "no-amd-gpu", "--no-store", "-o", "none.html", "--format", "html").out
+    assert "<h1>no-amd-gpu: no AMD GPU</h1>" in none
+
+
+def test_a_target_that_is_elsewhere_begins_with_what_to_install(installed: Run) -> None:
+    page = installed("check", "--target", "gfx1151", "--no-probe", "--no-store", "--format", "html").out
+    assert page.index("PyTorch for gfx1151") < page.index("not checked here</h2>")
+
+
+def test_why_a_way_to_install_does_not_serve_is_said_in_words(installed: Run) -> None:
+    text = flat(installed("wheel", "choose", "jax", "--all", "--target", "gfx1151", "--format", "md").out)
+    assert "it needs ROCm 10 installed on this machine" in text
+    assert "starts(" not in text
+
+
+def test_pictures_that_say_nothing_are_left_out(installed: Run) -> None:
+    healthy = installed("check", "--machine", "rx-7900-xtx", "--no-store", "-o", "a.html", "--format", "html").out
+    assert "Save area for interrupted kernels" not in healthy
+    assert "Clocks when this was read" not in healthy
+    ill = installed("check", "--machine", "strix-halo", "--no-store", "-o", "b.html", "--format", "html").out
+    assert "Save area for interrupted kernels" in ill
+    assert "Clocks when this was read" in ill
+
+
 TORCH = {"asked": "2.7.1+rocm6.3", "active": "2.8.0+rocm6.4", ".venv": "2.9.1+rocm7.0"}
 
 

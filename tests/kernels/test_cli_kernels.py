@@ -59,6 +59,7 @@ def _run(op: str, verdict: Verdict = Verdict.PASS, target: str = "gfx1151") -> O
         versions={"torch": "2.11.0", "triton": "3.6.0"},
         started_at="2026-11-21T08:00:00.000",
         sizes=("tiny",),
+        implementations={"rows": 9, "tiles": 1},
     )
 
 

@@ -12,8 +12,8 @@ np = pytest.importorskip("numpy")
 pytest.importorskip("triton")
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels import dequantize, executor, gather_mm, gather_qmm, gather_qmm_swiglu, quantize, select
-from rocmend.kernels.backends.hopper import gluon
+from rocmend.kernels import backends, dequantize, executor, gather_mm, gather_qmm, gather_qmm_swiglu, quantize, select
+from rocmend.kernels.ops.moe.gather_qmm import OP, Problem
 from rocmend.kernels.target import by_name
 from rocmend.kernels.tuning import Config
 from rocmend.kernels.tuning.lookup import forced
@@ -103,7 +103,7 @@ def test_a_few_rows_on_any_gpu(
     form: tuple[str, int, int], dtype: str, target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every format and type has a kernel that needs neither Gluon nor a vendor's instructions."""
-    monkeypatch.setattr(gluon, "SUITED", False)
+    monkeypatch.setattr(backends, "MEASURED", False)
     mode, bits, group = form
     kind = getattr(torch, dtype)
     x = torch.empty(2, 1, 1, 512, dtype=kind, device="meta")
@@ -131,9 +131,64 @@ def test_tiles_of_many_rows(chosen: str, height: int) -> None:
     index = torch.randint(4, (50, 2), generator=generator)
     index = {"one": index * 0 + 1, "last": index // 3 * 3, "random": index}[chosen]
     record = Config({"BM": height, "BN": 32, "BK": 256, "STAGES": 2, "HALVED": True, "num_warps": 4})
-    with select.prefer("triton"), forced("gather_qmm", "tiles", record):
+    with select.prefer("tiles"), forced("gather_qmm", "tiles", record):
         out = gather_qmm(x, *parts, rhs_indices=index)
     torch.testing.assert_close(out[:, :, 0].double(), _wanted(x[:, 0, 0], parts, index), rtol=2e-3, atol=2e-2)
+
+
+@pytest.mark.parametrize(
+    ("form", "dtype", "chosen"),
+    [
+        (("affine", 2, 128), torch.bfloat16, "random"),
+        (("affine", 3, 32), torch.float16, "random"),
+        (("affine", 4, 64), torch.bfloat16, "one"),
+        (("affine", 4, 64), torch.float16, "last"),
+        (("affine", 8, 64), torch.bfloat16, "random"),
+        (("affine", 8, 32), torch.float16, "last"),
+        (("mxfp4", 4, 32), torch.bfloat16, "random"),
+    ],
+    ids=str,
+)
+def test_rows_that_share_experts(form: tuple[str, int, int], chosen: str, dtype: Any) -> None:
+    """Codes are exact in the type of x, whatever it is; experts may have no rows, all of them, or some."""
+    mode, bits, group = form
+    generator = torch.Generator().manual_seed(bits)
+    parts = [quantize(torch.randn(4, 24, 256, generator=generator).to(dtype), group, bits, mode) for _ in range(2)]
+    x = torch.randn(25, 1, 1, 256, generator=generator).to(dtype)
+    index = torch.randint(4, (25, 3), generator=generator)
+    index = {"one": index * 0 + 1, "last": index // 3 * 3, "random": index}[chosen]
+    options: Any = {"rhs_indices": index, "group_size": group, "bits": bits, "mode": mode}
+    problem = Problem(str(dtype)[6:], mode, bits, group, True, False, index.numel(), 1, 24, 256, 4)
+    assert select.select(OP, problem, by_name("gfx1151"), "triton").implementation == "grouped"
+    with select.prefer("grouped"):
+        out, fused = gather_qmm(x, *parts[0], **options), gather_qmm_swiglu(x, *parts, **options)
+    gate, up = (
+        torch.einsum(
+            "tk,tenk->ten",
+            x[:, 0, 0].double(),
+            dequantize(
+                one[0],
+                *(part.float() if part is not None and mode == "affine" else part for part in one[1:]),
+                group_size=group,
+                bits=bits,
+                mode=mode,
+            ).double()[index],
+        )
+        for one in parts
+    )
+    close = 2**-10 if dtype == torch.float16 else 2**-7
+    torch.testing.assert_close(out[:, :, 0].double(), gate, rtol=close, atol=close)
+    torch.testing.assert_close(fused[:, :, 0].double(), torch.nn.functional.silu(gate) * up, rtol=close, atol=close)
+
+
+@pytest.mark.parametrize(("pairs", "target", "kernel"), [
+    (64, "gfx1151", "gemv"), (128, "gfx1151", "grouped"), (4096, "gfx942", "grouped"),
+    (128, "gfx1030", "gemv"), (4096, "gfx1030", "grouped"),
+])  # fmt: skip
+def test_rows_share_experts_from_as_many_on_as_there_are(pairs: int, target: str, kernel: str) -> None:
+    """Fewer are computed by themselves, and so are they where a product on 16 rows costs 16 times that of one."""
+    problem = Problem("bfloat16", "affine", 4, 64, True, True, pairs, 1, 768, 2048, 128)
+    assert select.select(OP, problem, by_name(target), "triton").implementation == kernel
 
 
 @pytest.mark.slow

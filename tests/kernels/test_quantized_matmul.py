@@ -12,13 +12,12 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels import executor, select
-from rocmend.kernels.backends.hopper import gluon
+from rocmend.kernels import backends, executor, select
 from rocmend.kernels.executor import Recorder
-from rocmend.kernels.ops.matmul.quantized_matmul import OP, Problem, few, gemv
+from rocmend.kernels.ops.matmul.quantized_matmul import OP, Problem
 from rocmend.kernels.ops.matmul.quantized_matmul.function import quantized_matmul
-from rocmend.kernels.ops.matmul.quantized_matmul.host import kernel_of
-from rocmend.kernels.target import by_name
+from rocmend.kernels.ops.matmul.quantized_matmul.rules import MOST_DEPTH
+from rocmend.kernels.target import Target, by_name
 
 pytestmark = [pytest.mark.cpu, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 
@@ -133,6 +132,10 @@ def _problem(**change: Any) -> Problem:
     )  # fmt: skip
 
 
+def _kernel(problem: Problem, target: Target) -> str:
+    return select.select(OP, problem, target, "triton").implementation
+
+
 @pytest.mark.parametrize(
     ("change", "target", "kernel"),
     [
@@ -166,25 +169,23 @@ def _problem(**change: Any) -> Problem:
     ],
 )
 def test_kernel_by_target(change: dict[str, Any], target: str, kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(few, "_SUITED", True)
-    monkeypatch.setattr(gluon, "SUITED", True)
-    assert kernel_of(_problem(**change), by_name(target)) == kernel
+    monkeypatch.setattr(backends, "MEASURED", True)
+    assert _kernel(_problem(**change), by_name(target)) == kernel
 
 
 def test_where_triton_spreads_lanes_otherwise_the_kernel_for_a_few_rows_is_not_taken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(few, "_SUITED", False)
-    monkeypatch.setattr(gluon, "SUITED", False)
-    taken = [kernel_of(_problem(rows=rows), by_name("sm90")) for rows in (1, 8, 32)]
+    monkeypatch.setattr(backends, "MEASURED", False)
+    taken = [_kernel(_problem(rows=rows), by_name("sm90")) for rows in (1, 8, 32)]
     assert taken == ["gemv", "kept", "tiles"]
 
 
 def test_many_rows_are_the_vendors() -> None:
     some, many = (select.select(OP, _problem(rows=rows), by_name("gfx942")) for rows in (64, 4096))
-    assert (some.implementation, many.implementation) == ("fused", "dequantize+matmul")
+    assert (some.implementation, many.implementation) == ("tiles", "dequantize+matmul")
     huge = select.select(OP, _problem(rows=4096, columns=1 << 20), by_name("gfx942"))
-    assert huge.implementation == "fused"
+    assert huge.implementation == "tiles"
 
 
 def test_few_tiles_are_split_along_the_sum() -> None:
@@ -203,5 +204,5 @@ def test_few_tiles_are_split_along_the_sum() -> None:
 @pytest.mark.parametrize("target", ["gfx1151", "gfx942", "gfx1030", "sm80"])
 def test_lanes_hold_x_up_to_a_depth(group: int, target: str) -> None:
     problem = _problem(group_size=group, columns=2048, rows=1)
-    assert kernel_of(problem._replace(depth=gemv.MOST_DEPTH), by_name(target)) in {"gemv", "lanes"}
-    assert kernel_of(problem._replace(depth=2 * gemv.MOST_DEPTH), by_name(target)) != "gemv"
+    assert _kernel(problem._replace(depth=MOST_DEPTH), by_name(target)) in {"gemv", "lanes"}
+    assert _kernel(problem._replace(depth=2 * MOST_DEPTH), by_name(target)) != "gemv"

@@ -10,8 +10,8 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
-from rocmend.kernels import allocate, caches, select
-from rocmend.kernels.ops.matmul.quantized_matmul import Problem, few_class, host
+from rocmend.kernels import allocate, select
+from rocmend.kernels.ops.matmul.quantized_matmul import Problem, few_class
 from rocmend.kernels.ops.matmul.quantized_matmul.few import MOST_STEPS, parts_of, unit_of
 from rocmend.kernels.ops.matmul.quantized_matmul.function import quantized_matmul
 from rocmend.kernels.ops.matmul.quantized_matmul.reference import quantized_matmul as reference
@@ -25,13 +25,10 @@ FLOATS = [("mxfp4", 4, 32), ("mxfp8", 8, 32), ("nvfp4", 4, 16)]
 
 
 @pytest.fixture(autouse=True)
-def lanes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Have every product take the kernel, which the interpreter otherwise takes for some numbers of rows."""
-    monkeypatch.setattr(host, "kernel_of", lambda _problem, _target: "lanes")
-    caches.forget()
-    with select.prefer("triton"):
+def lanes() -> Iterator[None]:
+    """Have every product take the kernel."""
+    with select.prefer("lanes"):
         yield
-    caches.forget()
 
 
 def _arguments(rows: int, n: int, k: int, form: tuple[str, int, int], dtype: Any = torch.float16) -> tuple[Any, ...]:

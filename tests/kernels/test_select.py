@@ -103,12 +103,12 @@ def test_what_was_measured_to_be_fastest_comes_first(monkeypatch: pytest.MonkeyP
 
 
 def test_preferences_nest_and_end() -> None:
-    assert select.preferred() is None
+    assert select.preferred() == ()
     with select.prefer("vendor"):
         with select.prefer("reference"):
-            assert select.preferred() == "reference"
-        assert select.preferred() == "vendor"
-    assert select.preferred() is None
+            assert select.preferred() == ("reference",)
+        assert select.preferred() == ("vendor",)
+    assert select.preferred() == ()
 
 
 def test_a_gpu_that_falls_to_the_reference_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -127,7 +127,7 @@ def test_choices_are_cached_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None
     device = torch.device("cpu")
     for rows in range(16, 30):
         assert select.implementation(OP, device, Problem("float32", rows)) is fast
-        assert len(select._chosen) <= 3
+        assert len(select._selected) <= 3
     with select.prefer("reference"):
         assert select.implementation(OP, device, Problem("float32", 16)) is plain
     assert select.implementation(OP, device, Problem("float32", 16)) is fast

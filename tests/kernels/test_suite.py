@@ -31,6 +31,7 @@ def _all() -> list[tuple[str, Case | str]]:
 def test_case(op: str, case: Case | str) -> None:
     assert isinstance(case, Case), case
     result = run_case(registry.get(op), case, torch.device("cpu"))
+    assert case.implementation in {"", result.implementation}
     assert result.ok, f"{result.detail} (worst {result.worst:.2f} of what is allowed)"
 
 

@@ -166,7 +166,7 @@ def test_the_table_fits_into_80_columns_and_says_what_was_not_used(rocmend: Run,
     assert max(map(len, done.out.splitlines())) <= 80
     words = " ".join(done.out.split())
     assert "0 1,200.0 120.0 400.0 30.0%" in words
-    assert "record a step 1.25 ms" in words
+    assert "recording a step 1.25 ms" in words
     assert "recording in C no no C compiler was found" in words
     assert "Scatter depends on an integer" in words
     assert [one.depths for one in measured] == [(0, 2048)]

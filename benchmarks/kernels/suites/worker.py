@@ -46,14 +46,15 @@ def main(device_name: str, case_s: float) -> None:
             torch.cuda.reset_peak_memory_stats()
         faulthandler.dump_traceback_later(case_s, exit=True)
         start = time.perf_counter()
-        verdict, detail, worst = _case(op, known[op.name][asked["case"]], device)
+        verdict, detail, worst, implementation = _case(op, known[op.name][asked["case"]], device)
         faulthandler.cancel_dump_traceback_later()
         ms = (time.perf_counter() - start) * 1e3
         spoilt = verdict == "crash" and any(word in detail for word in SPOILT)
         gib = round(torch.cuda.max_memory_reserved() / 2**30, 2) if on_gpu and not spoilt else 0.0
         if on_gpu and not spoilt and torch.cuda.memory_reserved() > 1 << 29:
             torch.cuda.empty_cache()  # other processes want it
-        say("case", verdict=verdict, detail=detail, worst=worst, ms=ms, gib=gib)
+        said = {"verdict": verdict, "detail": detail, "worst": worst, "implementation": implementation}
+        say("case", **said, ms=ms, gib=gib)
         if spoilt:
             return
 

@@ -90,7 +90,7 @@ def _dense(x: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
 def _tiny() -> Iterator[Bench]:
     for rows in (1, 8, 40):
         yield _bench(rows, 48, 128)
-    yield _bench(40, 48, 128, prefer="fused")
+    yield _bench(40, 48, 128, prefer="triton")
     yield _bench(1, 48, 128, Format("affine", 8, 64))
     yield _bench(2, 48, 128, Format("affine", 3, 64))
     yield _bench(2, 48, 128, Format("mxfp4", 4, 32))
@@ -106,7 +106,7 @@ def benches(*, tiny: bool = False) -> Iterator[Bench]:
         for rows in (1, 8, 512, 2048):
             yield _bench(rows, n, k, rank=1)
         for rows in (512, 2048):
-            yield _bench(rows, n, k, prefer="fused", rank=1)
+            yield _bench(rows, n, k, prefer="triton", rank=1)
         yield _bench(1, n, k, Format("affine", 8, 64), rank=1)
         for rows in (2, 4, 16, 32, 128):
             yield _bench(rows, n, k)

@@ -59,6 +59,7 @@ _SUBJECTS = {
 the machine is about the software that runs on it."""
 _ACTS_ON = {"update-rocm": "ROCm", "use-rocm": "ROCm", "install-native-torch": "PyTorch", "use-triton": "PyTorch"}
 """What an action, by the beginning of its name, replaces: the verdict on it is not OK while a step does."""
+_BACKENDS = {"rocm": "ROCm", "cuda": "CUDA", "cpu": "the CPU"}
 _PYTORCH = ("gpu.torch", "gpu.override")
 _SCOPE = frozenset({"gpu.gfx_target", "gpus.targets", "host.kind"})
 """Facts that only say which machines an entry is for."""
@@ -179,6 +180,7 @@ def _pytorch(machine: Machine, gpus: Sequence[GpuSummary]) -> _Told:
         known = machine.value("torch.installed") is False
         return AreaState.UNKNOWN, "Not installed" if known else "Not known"
     name = _joined("PyTorch", machine.value("torch.version"))
+    backend = str(machine.value("torch.backend") or "")
     spare = {gpu.index for gpu in gpus if machine.value(f"gpu.{gpu.index}.torch_cards")}
     services = {gpu.torch_service for gpu in gpus if gpu.index not in spare}
     if "none" in services:
@@ -187,7 +189,7 @@ def _pytorch(machine: Machine, gpus: Sequence[GpuSummary]) -> _Told:
         return AreaState.ATTENTION, f"{name} needs an override on this GPU"
     if services & {"native", "generic"}:
         return AreaState.OK, f"{name} has code for {'the card' if spare else 'this GPU'}"
-    return AreaState.UNKNOWN, f"{name}, built for {machine.value('torch.backend') or 'an unknown backend'}"
+    return AreaState.UNKNOWN, f"{name}, built for {_BACKENDS.get(backend, backend) or 'an unknown backend'}"
 
 
 def _memory(machine: Machine, gpus: Sequence[GpuSummary]) -> _Told:
@@ -196,9 +198,11 @@ def _memory(machine: Machine, gpus: Sequence[GpuSummary]) -> _Told:
     wanted = machine.value("ask.model_bytes")
     if not known:
         return AreaState.UNKNOWN, _system_memory(machine, total, wanted) if total else "Not known"
+    alike = len({gpu.name for gpu in known}) == 1
+    usable = "usable by the GPU" if len(known) == 1 else "usable each" if alike else "usable"
     texts = [
         (f"{gpu.name or gpu.gfx_target or 'GPU'}: " if len(known) > 1 else "")
-        + f"{size_text(gpu.memory_ceiling_bytes or 0)} usable by the GPU"
+        + f"{size_text(gpu.memory_ceiling_bytes or 0)} {usable}"
         + (f", of {size_text(total)}" if gpu.is_apu and total else "")
         for gpu in known
     ]

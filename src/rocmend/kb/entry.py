@@ -177,6 +177,7 @@ class Install(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
         why: Why one would choose it, in one line.
         caution: What speaks against it, each with whom it concerns.
         when: Predicate over the machine; empty for everywhere.
+        needs: The same in words, after "it needs": ``ROCm 7 on this machine``.
         workload: Workloads it is meant for; empty for all.
     """
 
@@ -188,6 +189,7 @@ class Install(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     why: str = ""
     caution: tuple[Caution, ...] = ()
     when: str = ""
+    needs: str = ""
     workload: tuple[str, ...] = ()
     name: str = ""
 

@@ -33,7 +33,7 @@ RULES = {
     "KB010": "An entry with a predicate has a case to which it applies.",
     "KB011": "An entry with a predicate has a case to which it does not apply.",
     "KB012": "Every case evaluates to its expected result.",
-    "KB013": "Every predicate is well formed.",
+    "KB013": "Every predicate is well formed, and that of a way to install is given in words too.",
     "KB014": "Predicates and cases name only facts that a collector or derivation declares.",
     "KB015": "gfx targets and generic classes exist.",
     "KB016": "Version ranges can be read.",
@@ -174,6 +174,9 @@ def check_predicates(entry: Entry, context: Context) -> Findings:
     predicates += [
         (f"install {item.package}: caution: when", caution.when) for item in entry.install for caution in item.caution
     ]
+    for item in entry.install:
+        if item.when and not item.needs:
+            yield "KB013", f"install {item.package}: when {item.when!r} is not said in words (needs)"
     for place, text in predicates:
         predicate, problem = _compiled(text)
         if problem is not None:

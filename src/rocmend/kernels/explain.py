@@ -56,6 +56,7 @@ class Explained(msgspec.Struct, frozen=True):
         target: The target.
         shape_class: The class that tuning records go by.
         chosen: The implementation; empty where none supports the problem.
+        odd_addresses: What computes tensors that do not begin at multiples of 16 bytes, where the chosen one needs it.
         considered: All of them, in order of preference.
         records: Tuning records that apply on the target, for the chosen tier's kernels.
         flops: Arithmetic of the problem.
@@ -69,6 +70,7 @@ class Explained(msgspec.Struct, frozen=True):
     target: str
     shape_class: str
     chosen: str
+    odd_addresses: str
     considered: tuple[Considered, ...]
     records: tuple[RecordRow, ...]
     flops: float
@@ -90,23 +92,19 @@ def explain(op: Op, problem: Problem, target: Target, *, here: bool, product: st
     Raises:
         UsageError: No such product.
     """
-    asked = select.preferred()
-    asked = asked if asked and select.binds(asked, op) else None
-    considered = []
-    chosen = ""
-    measured = None if asked else select.measured(op, problem, target)
-    for one in select.ordered(op, measured):
-        reason = select.rejection(one, problem, target, asked, here=here)
-        if reason is None and not chosen:
-            chosen = one.name
-            considered.append(Considered(one.name, one.tier, taken=True, reason=select.why(one, asked, measured)))
-        else:
-            considered.append(Considered(one.name, one.tier, taken=False, reason=reason or "an earlier one was taken"))
+    preferences = select.preferred()
+    found = select.consider(op, problem, target, *preferences, here=here)
+    chosen = next((one.implementation for one in found if one.taken), None)
+    elsewhere = ""
+    if chosen is not None and chosen.aligned:
+        others = select.consider(op, problem, target, *select.any_address(preferences), here=here, aligned=False)
+        elsewhere = next((one.implementation.name for one in others if one.taken), "")
     kind = op.shape_class(problem)
     cost = op.cost(problem)
     rows: tuple[RecordRow, ...] = ()
-    if chosen and op.implementation(chosen).tier == "triton":
-        rows = tuple(applicable(op, kind, target))
+    if chosen is not None and chosen.tier == "triton":
+        own = chosen.record_class(problem, target) if chosen.record_class else kind
+        rows = tuple(applicable(op, own, target, chosen.name if chosen.record_class else ""))
     dtype = str(getattr(problem, "dtype", "float16"))
     floor = _floor(product, target, cost.flops, cost.bytes, dtype) if product else None
     return Explained(
@@ -114,8 +112,12 @@ def explain(op: Op, problem: Problem, target: Target, *, here: bool, product: st
         problem=problem._asdict(),
         target=target.name,
         shape_class=kind,
-        chosen=chosen,
-        considered=tuple(considered),
+        chosen=chosen.name if chosen is not None else "",
+        odd_addresses=elsewhere,
+        considered=tuple(
+            Considered(one.implementation.name, one.implementation.tier, taken=one.taken, reason=one.reason)
+            for one in found
+        ),
         records=rows,
         flops=float(cost.flops),
         bytes=float(cost.bytes),
@@ -124,8 +126,8 @@ def explain(op: Op, problem: Problem, target: Target, *, here: bool, product: st
     )
 
 
-def applicable(op: Op, shape_class: str, target: Target) -> list[RecordRow]:
-    """Return, for each kernel and class of an op, the record that a look-up finds on a target.
+def applicable(op: Op, shape_class: str, target: Target, kernel: str = "") -> list[RecordRow]:
+    """List the records that look-ups find on a target: that of one kernel and class, or each of the op's.
 
     Classes of records may be finer than the op's own (host code may add a dtype), so those that begin with the shape
     class come first, then the others.
@@ -137,15 +139,16 @@ def applicable(op: Op, shape_class: str, target: Target) -> list[RecordRow]:
     origin = {id(record.config): where for record, where in known}
     by_config: dict[int, Record] = {id(record.config): record for record, _ in known}
     rows: dict[int, RecordRow] = {}
-    for kernel, wanted in dict.fromkeys((record.kernel, record.shape_class) for record, _ in known):
+    wanted = [(kernel, shape_class)] if kernel else [(record.kernel, record.shape_class) for record, _ in known]
+    for name, kind in dict.fromkeys(wanted):
         try:
-            config = lookup.find(op.name, kernel, shape_class if wanted == "*" else wanted, target)
+            config = lookup.find(op.name, name, shape_class if kind == "*" else kind, target)
         except UnitError:
             continue
         record = by_config.get(id(config))
         if record is not None:
             rows[id(config)] = RecordRow(
-                kernel, record.shape_class, record.target, config.items(), config.source, origin[id(config)]
+                name, record.shape_class, record.target, config.items(), config.source, origin[id(config)]
             )
     return sorted(rows.values(), key=lambda row: not row.shape_class.startswith(shape_class))
 

@@ -55,3 +55,15 @@ def narrow(x, dtype: tl.constexpr):
             rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000
             x = tl.where(x == x, rounded.to(tl.float32, bitcast=True), x)
     return x.to(dtype)
+
+
+@triton.jit
+def exact(x, dtype: tl.constexpr):
+    """Return fp32 x in a type that holds it exactly; bf16 is its upper half, where AMD GPUs would round in software."""
+    if INTERPRETED:
+        found = x
+    elif dtype == tl.bfloat16:
+        found = (x.to(tl.int32, bitcast=True) >> 16).to(tl.int16).to(dtype, bitcast=True)
+    else:
+        found = x.to(dtype)
+    return found

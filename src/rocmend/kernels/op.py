@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
@@ -14,6 +15,8 @@ Tier = Literal["vendor", "triton", "reference"]
 # A Problem is a NamedTuple that each op defines: what its rules, cost and shape classes depend on. It is hashable and
 # holds only strings, ints, floats and bools, so that a choice can be remembered by it and given on a command line.
 Problem = Any
+Rule = Callable[[Problem, Target], str | None]
+"""Says why an implementation is not taken for a problem on a target; None where it may be."""
 
 
 class Cost(NamedTuple):
@@ -51,21 +54,30 @@ class Tolerance:
 
 @dataclass(frozen=True, slots=True)
 class Implementation:
-    """One way to compute an op.
+    """One way to compute an op: a function of a library, or a kernel.
 
     Args:
-        name: Unique within the op, e.g. ``torch.nn.functional.rms_norm`` or ``row``.
+        name: Unique within the op, e.g. ``torch.nn.functional.rms_norm`` or ``row``. A kernel's is that of its tuning
+            records.
         tier: ``vendor`` (torch and the libraries below it), ``triton`` or ``reference``.
         run: ``module:function`` that computes it; its arguments are the op's own business.
         rejects: Says why it cannot or should not compute a problem on a target; None where it may.
         note: Where the preference comes from (a measurement, an issue), in a sentence.
+        avoid: Says why it is not taken, although it could be, unless it is asked for by name: another one is faster.
+        vendor: The only vendor whose GPUs it is for, e.g. ``nvidia``; empty for any.
+        aligned: Whether it takes only tensors that begin at multiples of 16 bytes.
+        record_class: Names a problem's class of its tuning records on a target; None where no records have its name.
     """
 
     name: str
     tier: Tier
     run: str
-    rejects: Callable[[Problem, Target], str | None] = lambda _problem, _target: None
+    rejects: Rule = lambda _problem, _target: None
     note: str = ""
+    avoid: Rule = lambda _problem, _target: None
+    vendor: str = ""
+    aligned: bool = False
+    record_class: Callable[[Problem, Target], str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,18 +122,27 @@ class Op:
     sources: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=())
 
-    def implementation(self, name: str) -> Implementation:
-        """Return the implementation with this name; raises KeyError."""
-        for one in self.implementations:
-            if one.name == name:
-                return one
-        raise KeyError(name)
+    def reference_of(self, function: str | None) -> str:
+        """Return the reference of a public function: of that name beside the first one's; ``module:function`` stays."""
+        if function is None or ":" in function:
+            return function or self.reference
+        return f"{self.reference.partition(':')[0]}:{function}"
+
+
+def first_reason(*rules: tuple[bool, str]) -> str | None:
+    """Return the reason of the first rule that does not hold; None where all hold."""
+    return next((reason for holds, reason in rules if not holds), None)
 
 
 def resolve(reference: str) -> Any:
     """Import ``module:attribute``."""
     module, _, attribute = reference.partition(":")
     return getattr(importlib.import_module(module), attribute)
+
+
+def beside(function: Callable[..., Any], name: str) -> Any:
+    """Return what has a name in a function's module: another function of the same implementation."""
+    return getattr(sys.modules[function.__module__], name)
 
 
 CaseSource = Callable[[], Iterable[Any]]

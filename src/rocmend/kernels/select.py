@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rocmend.core.errors import RocmendError
-from rocmend.kernels import caches, executor
+from rocmend.kernels import backends, caches, executor, without
 from rocmend.kernels.op import Implementation, Op, Problem, Tier, resolve
 from rocmend.kernels.target import Target
 
@@ -35,71 +35,99 @@ class Rejected(NamedTuple):
     reason: str
 
 
+class Considered(NamedTuple):
+    """An implementation, and why it was or was not taken."""
+
+    implementation: Implementation
+    taken: bool
+    reason: str
+    supports: bool
+
+
 class Choice(NamedTuple):
-    """What was chosen for a problem, and why."""
+    """What was selected for a problem, and why."""
 
     op: str
     implementation: str
     tier: Tier
     reason: str
     rejected: tuple[Rejected, ...]
+    run: str = ""
 
 
-_preferred: list[str] = [name for name in (os.environ.get(PREFER_VARIABLE, ""),) if name]
-_chosen: caches.Cache[Callable[..., Any]] = caches.Cache()
+_preferred: list[tuple[str, ...]] = [tuple(name for name in os.environ.get(PREFER_VARIABLE, "").split(",") if name)]
+_selected: caches.Cache[Callable[..., Any]] = caches.Cache()
 _told: set[tuple[str, str]] = set()
-_observed: list[tuple[str, Problem]] | None = None
+_observed: list[tuple[str, Problem, str]] | None = None
 
 
-def select(op: Op, problem: Problem, target: Target, prefer: str | None = None) -> Choice:
-    """Select the implementation of a problem.
+def consider(
+    op: Op, problem: Problem, target: Target, *preferences: str, here: bool = True, aligned: bool = True
+) -> list[Considered]:
+    """List an op's implementations in order of preference, each with why it is taken for a problem, or why not.
 
     Args:
         op: The op.
         problem: Its problem.
         target: What it runs on.
-        prefer: A tier or an implementation's name that must be taken.
+        preferences: A tier or an implementation's name that must be taken; of several the first that can be.
+        here: The target is this machine's; else what is installed here does not matter.
+        aligned: Tensors begin at multiples of 16 bytes.
+    """
+    found: list[Considered] = []
+    for preference in [name for name in preferences if binds(name, op)] or [""]:
+        fastest = None if preference else measured(op, problem, target)
+        found, taken = [], False
+        # One that was measured to be the fastest stands first.
+        for one in sorted(backends.implementations(op, target.vendor), key=lambda one: one.name != fastest):
+            reason = _rejection(op, one, problem, target, preference, here=here, aligned=aligned)
+            if reason is None and not taken:
+                taken = True
+                found.append(Considered(one, True, _why(one, preference, fastest), True))
+            else:
+                found.append(Considered(one, False, reason or "an earlier one was taken", reason is None))
+        if taken:
+            break
+    return found
+
+
+def select(op: Op, problem: Problem, target: Target, *preferences: str, aligned: bool = True) -> Choice:
+    """Select the implementation of a problem; see ``consider``.
 
     Raises:
         UnsupportedError: No implementation, or not the preferred one, supports the problem.
     """
-    prefer = prefer if prefer and binds(prefer, op) else None
+    found = consider(op, problem, target, *preferences, aligned=aligned)
     rejected: list[Rejected] = []
-    fastest = None if prefer else measured(op, problem, target)
-    for one in ordered(op, fastest):
-        reason = rejection(one, problem, target, prefer)
-        if reason is None:
-            return Choice(op.name, one.name, one.tier, why(one, prefer, fastest), tuple(rejected))
+    for one, taken, reason, _ in found:
+        if taken:
+            return Choice(op.name, one.name, one.tier, reason, tuple(rejected), one.run)
         rejected.append(Rejected(one.name, one.tier, reason))
     reasons = "; ".join(f"{one.implementation}: {one.reason}" for one in rejected)
+    binding = " or ".join(name for name in preferences if binds(name, op))
     raise UnsupportedError(
         op.name,
         f"no implementation supports {problem} on {target.name}: {reasons}.",
         next_step=f"rocmend kernels explain {op.name} shows the rules."
-        + (f" {PREFER_VARIABLE} or prefer() requested {prefer}." if prefer else ""),
+        + (f" {PREFER_VARIABLE} or prefer() requested {binding}." if binding else ""),
     )
 
 
-def preferred() -> str | None:
-    """Return the tier or implementation that is asked for, by the environment or by ``prefer``."""
-    return _preferred[-1] if _preferred else None
+def preferred() -> tuple[str, ...]:
+    """Return the tiers or implementations that are asked for, by the environment or by ``prefer``."""
+    return _preferred[-1]
 
 
-def binds(prefer: str, op: Op) -> bool:
+def binds(preference: str, op: Op) -> bool:
     """Return whether a preference is one for an op: not where it names an implementation that only others have.
 
-    What one op's implementation calls is chosen as ever: asked for by name, it could not call other ops otherwise.
+    What one op's implementation calls is selected as ever: asked for by name, it could not call other ops otherwise.
     """
-    if prefer in _TIERS or any(one.name == prefer for one in op.implementations):
+    if preference in _TIERS or any(one.name == preference for one in backends.known(op)):
         return True
     from rocmend.kernels import registry
 
-    return not any(one.name == prefer for other in registry.ops() for one in other.implementations)
-
-
-def ordered(op: Op, fastest: str | None) -> list[Implementation]:
-    """Return the implementations in order of preference, one that was measured to be fastest first."""
-    return sorted(op.implementations, key=lambda one: one.name != fastest)
+    return not any(one.name == preference for other in registry.ops() for one in backends.known(other))
 
 
 def measured(op: Op, problem: Problem, target: Target) -> str | None:
@@ -109,27 +137,36 @@ def measured(op: Op, problem: Problem, target: Target) -> str | None:
     return measured_choice(op.name, op.shape_class(problem), target)
 
 
-def rejection(
-    one: Implementation, problem: Problem, target: Target, prefer: str | None, *, here: bool = True
+def any_address(preferences: tuple[str, ...]) -> tuple[str, ...]:
+    """Return preferences for tensors at odd addresses: a kernel that was asked for by name may not take them."""
+    return tuple(name if name in _TIERS else "triton" for name in preferences)
+
+
+def _rejection(  # noqa: PLR0913  what a rule may depend on
+    op: Op, one: Implementation, problem: Problem, target: Target, preference: str, *, here: bool, aligned: bool
 ) -> str | None:
-    """Say why an implementation is not to be taken for a problem, or None.
+    """Say why an implementation is not to be taken for a problem, or None."""
+    if preference and preference not in {one.tier, one.name}:
+        return f"{preference} was requested"
+    named = preference == one.name
+    # The interpreter runs kernels of any vendor, but takes them by name only.
+    if one.vendor and target.vendor != one.vendor and not (named and target.vendor == "cpu"):
+        return f"it is for GPUs of {one.vendor.upper()}"
+    if without.is_switched_off(op.name, one):
+        return f"it is switched off by {without.VARIABLE}"
+    if one.aligned and not aligned:
+        return "it needs tensors at multiples of 16 bytes"
+    return (
+        (_unavailable(one, target) if here else None)
+        or one.rejects(problem, target)
+        or (None if named else one.avoid(problem, target))
+    )
 
-    Args:
-        one: The implementation.
-        problem: The problem.
-        target: What it would run on.
-        prefer: A tier or an implementation's name that was asked for.
-        here: The target is this machine's; else what is installed here does not matter.
-    """
-    if prefer and prefer not in {one.tier, one.name}:
-        return f"{prefer} was requested"
-    return (_unavailable(one, target) if here else None) or one.rejects(problem, target)
 
-
-def why(one: Implementation, prefer: str | None, fastest: str | None) -> str:
+def _why(one: Implementation, preference: str, fastest: str | None) -> str:
     """Say why an implementation was taken."""
-    if prefer:
-        return f"{prefer} was requested"
+    if preference:
+        return f"{preference} was requested"
     if one.name == fastest:
         return "measured to be the fastest on this machine"
     return one.note or "first in the op's order of preference that supports the problem"
@@ -142,18 +179,25 @@ def _unavailable(one: Implementation, target: Target) -> str | None:
     return executor.triton_unavailable(target)
 
 
-def implementation(op: Op, device: torch.device, problem: Problem) -> Callable[..., Any]:
-    """Return the function that computes a problem on a device; cached, so that a second call costs one lookup."""
-    key = (op.name, device, problem)
-    found = _chosen.get(key)
+def implementation(op: Op, device: torch.device, problem: Problem, *, aligned: bool = True) -> Callable[..., Any]:
+    """Return the function that computes a problem on a device; cached, so that a second call costs one lookup.
+
+    Args:
+        op: The op.
+        device: Of the tensors.
+        problem: The problem.
+        aligned: Whether tensors begin at multiples of 16 bytes, as far as an implementation asks for it.
+    """
+    key = (op.name, device, problem, aligned)
+    found = _selected.get(key)
     if found is None:
         found = _select(key, op, device, problem)
     return found
 
 
 @contextlib.contextmanager
-def observed() -> Iterator[list[tuple[str, Problem]]]:
-    """Keep each op and problem that is chosen for inside."""
+def observed() -> Iterator[list[tuple[str, Problem, str]]]:
+    """Keep each op and problem that is selected for inside, with the implementation."""
     global _observed  # noqa: PLW0603  one switch for the process: choices are made deep inside ops
     before, _observed = _observed, []
     caches.forget()
@@ -165,18 +209,19 @@ def observed() -> Iterator[list[tuple[str, Problem]]]:
 
 
 def observing() -> bool:
-    """Return whether somebody keeps what is chosen for: see ``observed``."""
+    """Return whether somebody keeps what is selected: see ``observed``."""
     return _observed is not None
 
 
 def _select(key: tuple[Any, ...], op: Op, device: torch.device, problem: Problem) -> Callable[..., Any]:
+    *_, aligned = key
+    preferences = preferred() if aligned else any_address(preferred())
+    choice = select(op, problem, executor.target_for(device), *preferences, aligned=aligned)
     if _observed is not None:
-        _observed.append((op.name, problem))
-    choice = select(op, problem, executor.target_for(device), preferred())
+        _observed.append((op.name, problem, choice.implementation))
     if choice.tier == "reference" and device.type == "cuda":
         _tell(choice)
-    function: Callable[..., Any] = resolve(op.implementation(choice.implementation).run)
-    return _chosen.keep(key, function)
+    return _selected.keep(key, resolve(choice.run))
 
 
 def _tell(choice: Choice) -> None:
@@ -188,12 +233,13 @@ def _tell(choice: Choice) -> None:
 
 
 @contextlib.contextmanager
-def prefer(name: str) -> Iterator[None]:
+def prefer(*names: str) -> Iterator[None]:
     """Ask for a tier (``vendor``, ``triton``, ``reference``) or an implementation by name, for every op inside.
 
-    A name holds for the ops that have an implementation of that name; where no op has one, every choice fails.
+    A name holds for the ops that have an implementation of that name; where no op has one, every selection fails. Of
+    several names, the first is taken that supports the problem.
     """
-    _preferred.append(name)
+    _preferred.append(names)
     caches.forget()
     try:
         yield

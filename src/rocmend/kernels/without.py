@@ -9,42 +9,57 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from rocmend.kernels import caches
-from rocmend.kernels.target import Target
+from rocmend.kernels import backends, caches
+from rocmend.kernels.op import Implementation
 
 VARIABLE = "ROCMEND_KERNELS_WITHOUT"
-NVIDIA = (
-    "quantized_matmul.lanes", "quantized_matmul.skinny_gemm_persistent", "quantized_matmul.gemm_w4a16_wgmma",
-    "quantized_attention.streams", "gather_qmm.moe_gemv", "gather_qmm.moe_gemv_persistent", "gather_qmm.grouped_gemm",
-    "gather_qmm.tiles",
-)  # fmt: skip
-"""Kernels that only NVIDIA GPUs run."""
 log = logging.getLogger("rocmend.kernels")
 
 
-def _known(names: Iterable[str]) -> frozenset[str]:
-    """Return the names; those of no kernel are reported, as nothing would be switched off."""
-    found = frozenset(name.strip() for name in names if name.strip())
-    for name in sorted(found.difference(NVIDIA, ("nvidia",))):
-        log.warning("%s: no kernel is called %r; there are nvidia, %s", VARIABLE, name, ", ".join(NVIDIA))
-    return found
+def _names_in(text: str) -> frozenset[str]:
+    return frozenset(name.strip() for name in text.split(",") if name.strip())
 
 
-_names = _known(os.environ.get(VARIABLE, "").split(","))
+_names = _names_in(os.environ.get(VARIABLE, ""))
+_unchecked = bool(_names)
 
 
-def nvidia_only(kernel: str, target: Target) -> bool:
-    """Return whether a kernel that only NVIDIA GPUs run is taken on a target."""
-    return target.vendor == "nvidia" and not _names & {kernel, "nvidia"}
+def kernels(vendor: str | None = None) -> tuple[str, ...]:
+    """List the kernels, as ``op.kernel``; of those that only GPUs of one vendor run, if one is given."""
+    from rocmend.kernels import registry
+
+    return tuple(
+        f"{op.name}.{kernel.name}"
+        for op in registry.ops()
+        for kernel in backends.known(op)
+        if kernel.tier == "triton" and vendor in {None, kernel.vendor}
+    )
+
+
+def _check(names: frozenset[str]) -> None:
+    """Report the names of no kernel, as nothing is switched off by them."""
+    known = ("nvidia", *kernels()) if names else ()
+    for name in sorted(names.difference(known)):
+        log.warning("%s: no kernel is called %r; there are %s", VARIABLE, name, ", ".join(known))
+
+
+def is_switched_off(op: str, kernel: Implementation) -> bool:
+    """Return whether a kernel of an op is switched off."""
+    global _unchecked  # noqa: PLW0603  names of the environment are checked once, when all ops can be loaded
+    if _unchecked:
+        _unchecked = False
+        _check(_names)
+    return bool(_names) and not _names.isdisjoint((f"{op}.{kernel.name}", kernel.vendor))
 
 
 @contextlib.contextmanager
 def switched_off(*names: str) -> Iterator[None]:
-    """Leave kernels out for a time, beside those that are left out already."""
-    global _names  # noqa: PLW0603  one choice for the process: kernels are chosen deep inside ops
-    before, _names = _names, _names | _known(names)
+    """Switch kernels off for a time, beside those that are switched off already."""
+    global _names  # noqa: PLW0603  one setting for the process: implementations are selected deep inside ops
+    _check(frozenset(names))
+    before, _names = _names, _names.union(names)
     caches.forget()
     try:
         yield

@@ -88,6 +88,10 @@ class _Ids:
         return name if (name := anchor(text)) in self._counts else ""
 
 
+_WRAPPED = frozenset({"", "sh", "bash", "fish", "powershell"})
+"""Languages whose long lines are broken where they end: commands and output, to be read whole, where the columns of
+source text say something."""
+
 MARK = b'<meta name="generator" content="rocmend '
 """What is in the first lines of every report, and tells it from other files."""
 
@@ -116,6 +120,8 @@ def _environment() -> Environment:
     environment.globals.update(
         markdown=_markdown,
         inline=_inline,
+        ticked=_ticked,
+        wraps=_WRAPPED.__contains__,
         anchor=anchor,
         kind_of=lambda item: type(item).__name__,
         web=_is_web_address,
@@ -146,6 +152,11 @@ def _parser() -> MarkdownIt:
 
 def _markdown(text: str) -> Markup:
     return Markup(_parser().render(text))  # noqa: S704  raw HTML is off in the parser
+
+
+def _ticked(text: str) -> str:
+    """Return the text of a cell; what stands in ticks is code."""
+    return _inline(text) if "`" in text else text
 
 
 def _inline(text: str) -> Markup:

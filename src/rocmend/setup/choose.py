@@ -199,9 +199,9 @@ def _serves(
     if install.when:
         holds = _holds(entry, install.when, matcher)
         if holds is False:
-            return False, f"not here: {install.when}"
+            return False, f"it needs {install.needs}"
         if holds is None:
-            return None, f"{install.why} (it depends on: {install.when})"
+            return None, f"{install.why} (needs {install.needs})"
     if named:
         return True, install.why
     return (True if install.when else None), install.why

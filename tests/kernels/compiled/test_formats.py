@@ -19,8 +19,8 @@ from rocmend.kernels.compiled.pool import Worker
 from rocmend.kernels.compiled.run import _chosen
 from rocmend.kernels.compiled.spec import Spec
 from rocmend.kernels.compiled.toolchain import Toolchain
-from rocmend.kernels.ops.matmul.quantized_matmul import Problem
-from rocmend.kernels.ops.matmul.quantized_matmul.host import NAME, _class_of, kernel_of
+from rocmend.kernels.ops.matmul.quantized_matmul import NAME, OP, Problem
+from rocmend.kernels.select import consider
 from rocmend.kernels.tuning.lookup import find
 from rocmend.kernels.tuning.record import triton_version
 
@@ -44,10 +44,11 @@ def test_the_table_has_whatever_a_product_can_meet(name: str, tmp_path: Path) ->
         every_format(), ("float32", "float16", "bfloat16"), ROWS, (True, False)
     ):
         problem = Problem(dtype, *form, transpose, 1, rows, 1024, 2048)
-        kernel = kernel_of(problem, target)
-        config = find(NAME, kernel, _class_of(problem, kernel), target)
+        taken = next(one.implementation for one in consider(OP, problem, target, "triton", here=False) if one.taken)
+        assert taken.record_class is not None
+        config = find(NAME, taken.name, taken.record_class(problem, target), target)
         meets.add(
-            (kernel, _settings(config.items()), form.group_size)
+            (taken.name, _settings(config.items()), form.group_size)
         )  # records with the same settings are the same code
     worker = Worker(Toolchain(triton_version()), tmp_path)
     answer = worker.ask({"do": "record", "op": NAME, "targets": [name]}, 300)

@@ -7,8 +7,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("triton")
 
-from rocmend.kernels import caches, select
-from rocmend.kernels.backends.hopper import gluon
+from rocmend.kernels import backends, caches, select
 from rocmend.kernels.backends.hopper.quantized_matmul import costs, gemm_w4a16_wgmma
 from rocmend.kernels.ops.matmul.quantized_matmul import OP, Problem
 from rocmend.kernels.target import by_name
@@ -62,7 +61,7 @@ def _problem(bits: int, columns: int, depth: int, rows: int) -> Problem:
 def test_the_way_that_is_chosen_takes_hardly_longer_than_the_other(  # noqa: PLR0917  one measurement
     bits: int, columns: int, depth: int, rows: int, unpacked: float, apart: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gluon, "SUITED", True)
+    monkeypatch.setattr(backends, "MEASURED", True)
     caches.forget()
     chosen = select.select(OP, _problem(bits, columns, depth, rows), H200).implementation
     caches.forget()
@@ -74,7 +73,7 @@ def test_estimates_are_what_was_measured_where_products_are_large() -> None:
         if min(unpacked, apart) < 50:
             continue
         problem = _problem(bits, columns, depth, rows)
-        config = config_for("quantized_matmul", "gemm_w4a16_wgmma", gemm_w4a16_wgmma.record_class(problem), H200)
+        config = config_for("quantized_matmul", "gemm_w4a16_wgmma", gemm_w4a16_wgmma.record_class(problem, H200), H200)
         splits = gemm_w4a16_wgmma.splits_of(problem, config, 132)
         tiles = -(-rows // config["BLOCK_M"]) * (columns // config["ROWS"])
         estimate = costs.unpacked_us(problem, config["BLOCK_M"], tiles, splits, 132, config["ROWS"] / 128)

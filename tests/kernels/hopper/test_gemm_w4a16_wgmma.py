@@ -16,14 +16,13 @@ pytest.importorskip("triton")
 
 import numpy as np
 
-from rocmend.kernels import allocate, caches, executor, select
-from rocmend.kernels.backends.hopper import gluon
-from rocmend.kernels.backends.hopper.quantized_matmul import gemm_w4a16_wgmma
+from rocmend.kernels import backends, caches, executor, select
+from rocmend.kernels.backends.hopper.quantized_matmul import gemm_w4a16_wgmma, host
 from rocmend.kernels.backends.hopper.quantized_matmul.kernels import terms
+from rocmend.kernels.common.formats import Format
 from rocmend.kernels.launch import launch
-from rocmend.kernels.ops.matmul.quantized_matmul import OP, Problem, host
-from rocmend.kernels.ops.matmul.quantized_matmul.operands import Operands
-from rocmend.kernels.target import by_name
+from rocmend.kernels.ops.matmul.quantized_matmul import OP, Problem
+from rocmend.kernels.target import Target, by_name
 from rocmend.kernels.tuning import Config, config_for
 
 pytestmark = pytest.mark.cpu
@@ -118,6 +117,10 @@ def _problem(**change: Any) -> Problem:
     return plain._replace(**change)
 
 
+def _kernel(problem: Problem, target: Target, *, aligned: bool = True) -> str:
+    return select.select(OP, problem, target, "triton", aligned=aligned).implementation
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -128,31 +131,31 @@ def _problem(**change: Any) -> Problem:
     ids=str,
 )  # fmt: skip
 def test_other_problems_take_other_kernels(change: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gluon, "SUITED", True)
-    assert host.kernel_of(_problem(), H200) == "gemm_w4a16_wgmma"
-    assert host.kernel_of(_problem(), H200, aligned=False) != "gemm_w4a16_wgmma"
-    assert host.kernel_of(_problem(**change), H200) != "gemm_w4a16_wgmma"
+    monkeypatch.setattr(backends, "MEASURED", True)
+    assert _kernel(_problem(), H200) == "gemm_w4a16_wgmma"
+    assert _kernel(_problem(), H200, aligned=False) != "gemm_w4a16_wgmma"
+    assert _kernel(_problem(**change), H200) != "gemm_w4a16_wgmma"
 
 
 @pytest.mark.parametrize("name", ["gfx1100", "gfx942", "sm80", "sm100", "cpu"])
 def test_other_targets_take_other_kernels(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gluon, "SUITED", True)
-    assert host.kernel_of(_problem(), by_name(name)) != "gemm_w4a16_wgmma"
+    monkeypatch.setattr(backends, "MEASURED", True)
+    assert _kernel(_problem(), by_name(name)) != "gemm_w4a16_wgmma"
 
 
 def test_other_releases_of_triton_take_other_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gluon, "SUITED", False)
-    assert host.kernel_of(_problem(), H200) != "gemm_w4a16_wgmma"
+    monkeypatch.setattr(backends, "MEASURED", False)
+    assert _kernel(_problem(), H200) != "gemm_w4a16_wgmma"
 
 
 @pytest.mark.parametrize(
     ("rows", "suited", "implementation"),
-    [(512, True, "fused"), (1024, True, "dequantize+matmul"), (512, False, "dequantize+matmul")],
+    [(512, True, "gemm_w4a16_wgmma"), (1024, True, "dequantize+matmul"), (512, False, "dequantize+matmul")],
 )
 def test_many_rows_are_unpacked_on_the_way(
     rows: int, suited: bool, implementation: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gluon, "SUITED", suited)
+    monkeypatch.setattr(backends, "MEASURED", suited)
     caches.forget()
     assert select.select(OP, _problem(rows=rows), H200).implementation == implementation
     caches.forget()
@@ -163,7 +166,7 @@ def test_many_rows_are_unpacked_on_the_way(
 @pytest.mark.parametrize(("depth", "bits"), [(1024, 4), (1536, 4), (4096, 4), (14336, 8), (512, 8)])
 def test_parts_of_k_are_whole_steps(rows: int, columns: int, depth: int, bits: int) -> None:
     problem = _problem(rows=rows, columns=columns, depth=depth, bits=bits)
-    config = config_for("quantized_matmul", "gemm_w4a16_wgmma", gemm_w4a16_wgmma.record_class(problem), H200)
+    config = config_for("quantized_matmul", "gemm_w4a16_wgmma", gemm_w4a16_wgmma.record_class(problem, H200), H200)
     splits = gemm_w4a16_wgmma.splits_of(problem, config, 132)
     assert depth % (splits * config["CHUNKS"] * 512 // bits) == 0
     assert depth // (splits * config["CHUNKS"] * 512 // bits) > 1, "Triton's compiler fails at one step"
@@ -177,9 +180,7 @@ def _launched(x: Any, scales: Any, rows_of_x: int) -> list[executor.Launch]:
     w = torch.zeros(256, 128, dtype=torch.int32)
     recorder = executor.Recorder(H200)
     with executor.using(recorder):
-        out = allocate.empty((rows_of_x, 256), dtype=torch.bfloat16, device=x.device)
-        ops = Operands(x, w, scales, scales, problem)
-        gemm_w4a16_wgmma.plan(ops, lambda: host.any_address(ops, H200), H200)(x, w, scales, scales, out)
+        host.gemm_w4a16_wgmma(x, w, scales, scales, Format("affine", 4, 64), problem)
     return recorder.launches
 
 

@@ -17,8 +17,7 @@ pytest.importorskip("triton")
 import numpy as np
 from tests.kernels.wavefront import INSTRUCTIONS, QUARTER, ROW, Wavefront, narrow, wide
 
-from rocmend.kernels import executor, gather_qmm, gather_qmm_swiglu
-from rocmend.kernels.backends.hopper import gluon
+from rocmend.kernels import backends, executor, gather_qmm, gather_qmm_swiglu
 from rocmend.kernels.backends.hopper.gather_qmm import moe_gemv_persistent
 from rocmend.kernels.backends.hopper.gather_qmm.kernels import moe_gemv_persistent_ptx as blocks
 from rocmend.kernels.ops.moe.gather_qmm import Problem
@@ -195,14 +194,14 @@ def _problem(**change: Any) -> Problem:
     ids=str,
 )  # fmt: skip
 def test_other_problems_take_other_kernels(change: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gluon, "SUITED", True)
-    assert moe_gemv_persistent.suits(_problem(), H200)
-    assert not moe_gemv_persistent.suits(_problem(**change), H200)
+    monkeypatch.setattr(backends, "MEASURED", True)
+    assert moe_gemv_persistent.rejects(_problem(), H200) is None
+    assert moe_gemv_persistent.rejects(_problem(**change), H200)
 
 
 def test_eight_bits_take_the_kernel_with_more_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gluon, "SUITED", True)
-    assert moe_gemv_persistent.suits(_problem(bits=8, pairs=32), H200)
+    monkeypatch.setattr(backends, "MEASURED", True)
+    assert moe_gemv_persistent.rejects(_problem(bits=8, pairs=32), H200) is None
 
 
 @pytest.mark.parametrize(
@@ -218,7 +217,7 @@ def test_eight_bits_take_the_kernel_with_more_pairs(monkeypatch: pytest.MonkeyPa
     ids=str,
 )  # fmt: skip
 def test_records_are_filed_by_what_registers_depend_on(change: dict[str, Any], name: str) -> None:
-    assert moe_gemv_persistent.class_of(_problem(**change)) == name
+    assert moe_gemv_persistent.class_of(_problem(**change), H200) == name
 
 
 @pytest.mark.parametrize("k", [768, 1024, 2048, 4096])
@@ -228,14 +227,14 @@ def test_each_class_has_a_record(k: int, experts: int, bits: int) -> None:
     """Only a K in many parts takes the record of no class, whose programs are few."""
     filed = {record.shape_class for record in records("gather_qmm") if record.kernel == "moe_gemv_persistent"}
     for gated in (False, True):
-        class_ = moe_gemv_persistent.class_of(_problem(k=k, experts=experts, bits=bits, pairs=64, gated=gated))
+        class_ = moe_gemv_persistent.class_of(_problem(k=k, experts=experts, bits=bits, pairs=64, gated=gated), H200)
         assert class_ in filed or k * bits > 4096 * 4
 
 
 @pytest.mark.parametrize("name", ["gfx1100", "gfx942", "sm80", "cpu"])
 def test_other_targets_take_other_kernels(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gluon, "SUITED", True)
-    assert not moe_gemv_persistent.suits(_problem(), by_name(name))
+    monkeypatch.setattr(backends, "MEASURED", True)
+    assert moe_gemv_persistent.rejects(_problem(), by_name(name))
 
 
 @pytest.mark.parametrize("bits", [4, 8])
@@ -255,7 +254,7 @@ def _experts(n: int, k: int, offset: int = 0) -> Any:
 @pytest.mark.parametrize("gated", [False, True])
 def test_tensors_at_odd_addresses_take_the_other_kernel(gated: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("triton.experimental.gluon")
-    monkeypatch.setattr(gluon, "SUITED", True)
+    monkeypatch.setattr(backends, "MEASURED", True)
     own = "rocmend.kernels.backends.hopper.gather_qmm.kernels"
     walking = importlib.import_module(f"{own}.moe_gemv_persistent").moe_gemv_persistent_kernel
     other = importlib.import_module("rocmend.kernels.ops.matmul.quantized_matmul.kernels.gemv").gemv_kernel

@@ -12,8 +12,7 @@ pytest.importorskip("triton.experimental.gluon")
 
 from tests.kernels.ptx.launched import called
 
-from rocmend.kernels import allocate, gather_qmm, gather_qmm_swiglu
-from rocmend.kernels.backends.hopper import gluon
+from rocmend.kernels import allocate, backends, gather_qmm, gather_qmm_swiglu
 from rocmend.kernels.common.formats import format_of
 from rocmend.kernels.compiled.pool import Worker
 from rocmend.kernels.compiled.toolchain import Toolchain
@@ -66,7 +65,7 @@ def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
 @pytest.fixture(autouse=True)
 def any_triton(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take the kernel with the Triton at hand."""
-    monkeypatch.setattr(gluon, "SUITED", True)
+    monkeypatch.setattr(backends, "MEASURED", True)
 
 
 @pytest.mark.parametrize("gated", [False, True])

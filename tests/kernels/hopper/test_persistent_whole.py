@@ -13,8 +13,7 @@ pytest.importorskip("triton.experimental.gluon")
 
 from tests.kernels.ptx.launched import called
 
-from rocmend.kernels import allocate, gather_qmm, gather_qmm_swiglu, quantized_matmul
-from rocmend.kernels.backends.hopper import gluon
+from rocmend.kernels import allocate, backends, gather_qmm, gather_qmm_swiglu, quantized_matmul
 from rocmend.kernels.backends.hopper.quantized_matmul import skinny_gemm_persistent
 from rocmend.kernels.common.formats import format_of
 from rocmend.kernels.compiled.fetch import fetch
@@ -43,7 +42,7 @@ def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
 @pytest.fixture(autouse=True)
 def on_hopper(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take the kernels with the Triton at hand, and for small problems, too."""
-    monkeypatch.setattr(gluon, "SUITED", True)
+    monkeypatch.setattr(backends, "MEASURED", True)
     monkeypatch.setattr(skinny_gemm_persistent, "_is_faster", lambda *_: True)
 
 

@@ -13,14 +13,13 @@ pytest.importorskip("triton")
 import numpy as np
 from tests.kernels.wavefront import LANE, QUARTER, ROW, Wavefront, bits_of, code_words, narrow, packed, wide
 
-from rocmend.kernels import allocate, executor
-from rocmend.kernels.backends.hopper import gluon
+from rocmend.kernels import backends, executor, select
 from rocmend.kernels.backends.hopper import mma as blocks
-from rocmend.kernels.backends.hopper.quantized_matmul import skinny_gemm_persistent
+from rocmend.kernels.backends.hopper.quantized_matmul import host, skinny_gemm_persistent
 from rocmend.kernels.backends.hopper.quantized_matmul.kernels import skinny_gemm_persistent_ptx as blocks_rows
-from rocmend.kernels.ops.matmul.quantized_matmul import Problem, few, host
-from rocmend.kernels.ops.matmul.quantized_matmul.operands import Operands
-from rocmend.kernels.target import by_name
+from rocmend.kernels.common.formats import Format
+from rocmend.kernels.ops.matmul.quantized_matmul import OP, Problem
+from rocmend.kernels.target import Target, by_name
 from rocmend.kernels.tuning import Config, config_for
 
 pytestmark = pytest.mark.cpu
@@ -169,8 +168,13 @@ def _problem(**change: Any) -> Problem:
     return plain._replace(**change)
 
 
+def _kernel(problem: Problem, target: Target) -> str:
+    return select.select(OP, problem, target, "triton").implementation
+
+
 def _record(problem: Problem) -> Config:
-    return config_for("quantized_matmul", "skinny_gemm_persistent", skinny_gemm_persistent.depth_class(problem), H200)
+    kind = skinny_gemm_persistent.depth_class(problem, H200)
+    return config_for("quantized_matmul", "skinny_gemm_persistent", kind, H200)
 
 
 @pytest.mark.parametrize(
@@ -185,8 +189,8 @@ def _record(problem: Problem) -> Config:
 def test_one_to_eight_rows_against_many_weights_take_the_kernel(
     change: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gluon, "SUITED", True)
-    assert host.kernel_of(_problem(**change), H200) == "skinny_gemm_persistent"
+    monkeypatch.setattr(backends, "MEASURED", True)
+    assert _kernel(_problem(**change), H200) == "skinny_gemm_persistent"
 
 
 @pytest.mark.parametrize(
@@ -199,14 +203,14 @@ def test_one_to_eight_rows_against_many_weights_take_the_kernel(
     ids=str,
 )  # fmt: skip
 def test_other_problems_take_other_kernels(change: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gluon, "SUITED", True)
-    assert host.kernel_of(_problem(**change), H200) != "skinny_gemm_persistent"
+    monkeypatch.setattr(backends, "MEASURED", True)
+    assert _kernel(_problem(**change), H200) != "skinny_gemm_persistent"
 
 
 @pytest.mark.parametrize("name", ["gfx1100", "gfx942", "sm80", "cpu"])
 def test_other_targets_take_other_kernels(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gluon, "SUITED", True)
-    assert host.kernel_of(_problem(), by_name(name)) != "skinny_gemm_persistent"
+    monkeypatch.setattr(backends, "MEASURED", True)
+    assert _kernel(_problem(), by_name(name)) != "skinny_gemm_persistent"
 
 
 @pytest.mark.parametrize("columns", [16, 4096, 14336, 28672, 151936])
@@ -227,17 +231,15 @@ def _launched(x: Any, scales: Any) -> executor.Launch:
     problem = _problem(rows=3, columns=64, depth=2048)
     w = torch.zeros(64, 256, dtype=torch.int32)
     recorder = executor.Recorder(H200)
-    lanes = Config({"BLOCK_M": 8, "AHEAD": 1, "codes": 128, "slices": 4, "fill": 4, "num_warps": 1})
     with executor.using(recorder):
-        out = allocate.empty((3, 64), dtype=torch.bfloat16, device=x.device)
-        ops = Operands(x, w, scales, scales, problem)
-        skinny_gemm_persistent.plan(ops, lambda: few.plan(ops, lanes, H200), H200)(x, w, scales, scales, out)
+        host.skinny_gemm_persistent(x, w, scales, scales, Format("affine", 4, 64), problem)
     (launch,) = recorder.launches
     return launch
 
 
-def test_tensors_at_odd_addresses_take_the_other_kernel() -> None:
+def test_tensors_at_odd_addresses_take_the_other_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("triton.experimental.gluon")
+    monkeypatch.setattr(backends, "MEASURED", True)
     kernels = "rocmend.kernels.ops.matmul.quantized_matmul.kernels"
     own = "rocmend.kernels.backends.hopper.quantized_matmul.kernels"
     walking = importlib.import_module(f"{own}.skinny_gemm_persistent").skinny_gemm_persistent_kernel

@@ -19,8 +19,7 @@ import numpy as np
 from tests.kernels import wavefront
 from tests.kernels.wavefront import QUARTER, ROW, bits_of
 
-from rocmend.kernels import caches, executor, select
-from rocmend.kernels.backends.hopper import gluon
+from rocmend.kernels import backends, caches, executor, select
 from rocmend.kernels.backends.hopper.quantized_attention.kernels import ptx
 from rocmend.kernels.ops.attention.quantized_attention.function import quantized_attention
 from rocmend.kernels.target import by_name
@@ -287,7 +286,7 @@ def _names(launches: list[executor.Launch]) -> list[str]:
 @pytest.fixture(autouse=True)
 def _suited(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("triton.experimental.gluon")
-    monkeypatch.setattr(gluon, "SUITED", True)
+    monkeypatch.setattr(backends, "MEASURED", True)
     caches.forget()
 
 
@@ -319,7 +318,7 @@ def test_others_take_other_kernels(change: dict[str, Any]) -> None:
 
 
 def test_another_release_takes_other_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gluon, "SUITED", False)
+    monkeypatch.setattr(backends, "MEASURED", False)
     assert "streams_kernel" not in _names(_launches())
 
 

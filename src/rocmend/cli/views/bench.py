@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rocmend.core.units import count_text
 from rocmend.core.verdict import Verdict
 from rocmend.report.document import Block, Cell, Code, Document, Pairs, Text, Tone, table
 
@@ -36,7 +37,7 @@ def bench_document(run: BenchRun, kept: str) -> Document:
             ]
             for one in run.speeds
         ]
-        columns = ["depth", "prompt tok/s", "generate tok/s", "floor tok/s", "of floor", "peak GB"]
+        columns = ["depth", "prompt tok/s", "generate tok/s", "limit tok/s", "of limit", "peak GB"]
         blocks.append(table(columns, rows))
     if pairs := _pairs(run):
         blocks.append(Pairs(pairs))
@@ -44,8 +45,8 @@ def bench_document(run: BenchRun, kept: str) -> Document:
         blocks.append(Code(run.reason))
     if run.versions:
         versions = ", ".join(f"{package} {version}" for package, version in run.versions.items())
-        floor = "The floor is the time to read weights and cache once per token, at copy speed."
-        blocks.append(Text(f"With {versions}. {floor}", Tone.MUTED))
+        limit = "The limit is how often a second weights and cache can be read at copy speed."
+        blocks.append(Text(f"With {versions}. {limit}", Tone.MUTED))
     footer = f"Kept as {kept}: `rocmend store ls` lists it." if kept else ""
     return Document(f"Speed of {name}", summary, Tone.GOOD if passed else Tone.ERROR, tuple(blocks), footer)
 
@@ -53,13 +54,13 @@ def bench_document(run: BenchRun, kept: str) -> Document:
 def _pairs(run: BenchRun) -> tuple[tuple[str, str, str], ...]:
     rows = []
     if run.weight_bytes is not None:
-        rows.append(("weights per token", f"{run.weight_bytes / 1e9:,.4g} GB", "of experts the chosen ones"))
+        rows.append(("weights per token", f"{run.weight_bytes / 1e9:,.4g} GB", "only the chosen experts of a mixture"))
     if run.copy_gb_s:
         rows.append(("copy", f"{run.copy_gb_s:,.1f} GB/s", "measured, read and write counted"))
     if run.record_ms is not None and run.hand_over_ms is not None:
-        rows.append(("record a step", f"{run.record_ms:.2f} ms", "of the CPU"))
-        note = "it is computed there" if run.target == "cpu" else "of the CPU, nothing waited for"
-        rows.append(("hand it over", f"{run.hand_over_ms:.2f} ms", note))
+        rows.append(("recording a step", f"{run.record_ms:.2f} ms", "on the CPU"))
+        note = "computed there" if run.target == "cpu" else "on the CPU, without waiting for the GPU"
+        rows.append(("submitting a step", f"{run.hand_over_ms:.2f} ms", note))
     if run.executed is not None:
         rows += _executed(run.executed)
     return tuple(rows)
@@ -67,7 +68,11 @@ def _pairs(run: BenchRun) -> tuple[tuple[str, str, str], ...]:
 
 def _executed(found: Executed) -> list[tuple[str, str, str]]:
     return [
-        ("executor", found.executor, f"{found.plans} plans made, {found.planned_runs} steps ran by one"),
+        (
+            "executor",
+            found.executor,
+            f"{count_text(found.plans, 'plan')} made, {count_text(found.planned_runs, 'step')} run by a plan",
+        ),
         ("recording in C", "yes" if found.accelerated else "no", found.why_not_accelerated),
         (
             "captures",

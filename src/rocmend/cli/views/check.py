@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rocmend import __version__
 from rocmend.cli.check import Check, InspectedWheel
 from rocmend.cli.views.choices import choice_card
 from rocmend.cli.views.diagnosis import (
@@ -43,6 +44,7 @@ _LABELS = {
     "kernel.cmdline": "Kernel command line",
 }
 _SHOWN_CHOICES = 4
+_VERSION = f"rocmend {__version__}"
 
 
 def check_report(check: Check, machine: Machine) -> Document:
@@ -56,8 +58,9 @@ def check_report(check: Check, machine: Machine) -> Document:
     blocks: list[Block] = [overview(check.areas, check.diagnosis), *todo_blocks(check.diagnosis, machine)]
     if serious or not check.diagnosis.hypothetical_target:
         blocks.append(Section("Findings", tuple(finding_card(item, check.diagnosis) for item in serious) or (nothing,)))
+    install = Section("What to install", _install(check), folded=not check.diagnosis.hypothetical_target)
     if check.diagnosis.hypothetical_target:
-        blocks += undecided_blocks(check.diagnosis)
+        blocks += [install, *undecided_blocks(check.diagnosis)]
     if notes:
         blocks.append(Section("Good to know", notes, folded=True))
     if check.wheels:
@@ -71,14 +74,18 @@ def check_report(check: Check, machine: Machine) -> Document:
         summary = f"{summary} {told}"
         tone = project_tone if tone in {Tone.GOOD, Tone.INFO, Tone.ADVICE, Tone.PLAIN} else tone
     blocks.append(Section("What works", _probes(check), folded=check.probes is None))
-    blocks.append(Section("What to install", _install(check), folded=True))
+    if not check.diagnosis.hypothetical_target:
+        blocks.append(install)
     blocks.append(Section("What to set", _settings(check), folded=True))
     if check.facts:
         blocks.append(Section("The machine", (_machine(check),), folded=True))
     if not check.diagnosis.hypothetical_target:
         blocks += [folded(block) for block in undecided_blocks(check.diagnosis)]
     blocks.append(Section("How this was made", (_made(check),), folded=True))
-    footer = "`rocmend doctor --explain ID` explains a finding. Nothing on the machine was changed."
+    about = "answers for the target alone" if check.diagnosis.hypothetical_target else f"facts of {_read_at(check)}"
+    footer = (
+        f"`rocmend doctor --explain ID` explains a finding. Nothing on the machine was changed. {_VERSION}, {about}."
+    )
     return Document(_title(check), summary, tone, tuple(blocks), footer)
 
 
@@ -104,10 +111,17 @@ def check_summary(check: Check, report: str) -> Document:
     return Document(_title(check), summary, tone, (*cards, *known, *wheels, *probes, *project, pointer))
 
 
+def _read_at(check: Check) -> str:
+    """Return when the facts were read: ``2026-11-28 20:13 UTC``."""
+    day, _, clock = check.diagnosis.captured_at.partition("T")
+    return f"{day} {clock[:5]} UTC" if clock.endswith(("+00:00", "Z")) else check.diagnosis.captured_at
+
+
 def _title(check: Check) -> str:
     if check.diagnosis.hypothetical_target:
         return check.diagnosis.about
-    return f"{check.machine}: {', '.join(check.targets) or 'no AMD GPU'}"
+    unseen = "no AMD GPU" if check.diagnosis.no_amd_gpu else "GPU not visible"
+    return f"{check.machine}: {', '.join(check.targets) or unseen}"
 
 
 def _machine(check: Check) -> Pairs:
@@ -120,6 +134,8 @@ def _wheel_cards(wheel: InspectedWheel) -> list[Card]:
 
 
 def _install(check: Check) -> tuple[Block, ...]:
+    if not check.choices and not check.diagnosis.no_amd_gpu:
+        return (Text("The GPU is not visible: first make it so, or name it with `--target`, e.g. `--target gfx1151`."),)
     if not check.choices:
         return (Text("There is no AMD GPU to install for. Name one with `--target`, e.g. `--target gfx1151`."),)
     blocks: list[Block] = []

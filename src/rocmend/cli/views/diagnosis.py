@@ -96,7 +96,8 @@ def _of_a_target(diagnosis: Diagnosis, named: list[str]) -> str:
     count = len(_about_the_target(diagnosis))
     known = f"{count_text(count, 'known problem')} of {target} and " if count else ""
     checks = count_text(len(diagnosis.undecided) - count, "general check")
-    return f"Nothing of {diagnosis.machine} was judged.{found} {known}{checks} need a machine with a {target} GPU."
+    scope = f"What is known of {target}; {diagnosis.machine} was not checked."
+    return f"{scope}{found} {known}{checks} need a machine with a {target} GPU."
 
 
 def _about_the_target(diagnosis: Diagnosis) -> list[Undecided]:

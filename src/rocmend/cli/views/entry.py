@@ -93,16 +93,17 @@ def entry_document(explanation: Explanation, knowledge: Knowledge) -> Document:
         for install in entry.install:
             made += [Text(f"**{install.package}** ({install.channel}): {install.why}".strip())]
             made += [Code(install.command, "bash")]
+            made += [Text(f"**Needs** {install.needs}.")] if install.needs else []
             made += [Text(f"**Caution:** {caution_text(caution)}") for caution in install.caution]
         blocks.append(Section("Install", tuple(made)))
     if entry.cell:
         rows = [[cell.table, cell.row, cell.target, cell.state, cell.note] for cell in entry.cell]
         blocks.append(Section("Compatibility", (table(["table", "row", "target", "state", "note"], rows),)))
     if entry.when:
-        blocks.append(Section("Recognised by", (Code(entry.when, "python"),)))
+        blocks.append(Section("Recognised by", (Code(entry.when),)))
     links = _links(entry, knowledge)
     if links:
-        blocks.append(Section("Linked entries", (table(["link", "entry", "title"], links),)))
+        blocks.append(Section("Linked entries", (table(["entry", "title", "link"], links),)))
     blocks.append(source_links(entry.source))
     tone = Tone.PLAIN if entry.status is Status.ACTIVE else STATUS_TONE[entry.status]
     return Document(entry.title, tone=tone, blocks=tuple(blocks))
@@ -172,5 +173,5 @@ def _links(entry: Entry, knowledge: Knowledge) -> list[list[str | Cell]]:
     for kind, ids in kinds.items():
         for other in ids:
             found = knowledge.entries.get(other)
-            rows.append([kind, other, headline(found) if found else Cell("no such entry", Tone.ERROR)])
+            rows.append([other, headline(found) if found else Cell("no such entry", Tone.ERROR), kind])
     return rows

@@ -24,11 +24,11 @@ def listing_document(found: Listing, *, begins: bool = False) -> Document:
     name = project_name(found.root)
     count = sum(len(step.names) for step in found.steps)
     if not count:
-        return Document(f"Code of {name}", "There is nothing that --run would execute here.", Tone.GOOD)
+        return Document(f"What --run executes in {name}", "There is nothing that --run would execute here.", Tone.GOOD)
     items = count_text(count, "item")
     told = f"Executed now: {items} of the project." if begins else f"With --run: {items} of the project. None ran."
     blocks: tuple[Block, ...] = (*map(_step, found.steps), Text(found.how, Tone.WARNING))
-    return Document(f"Code of {name}", told, Tone.WARNING, blocks)
+    return Document(f"What --run executes in {name}", told, Tone.WARNING, blocks)
 
 
 def _step(step: Step) -> Section:
@@ -36,7 +36,7 @@ def _step(step: Step) -> Section:
     names = "\n".join([*step.names[:_SHOWN], *_more(len(step.names))])
     blocks: tuple[Block, ...] = (
         Code(names),
-        Text("by"),
+        Text("with"),
         Code(step.command, "sh"),
         Text(f"From {as_markdown(step.source)}.", Tone.MUTED),
     )

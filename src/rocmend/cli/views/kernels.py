@@ -149,6 +149,8 @@ def explain_document(found: Explained) -> Document:
         ]
         for one in found.considered
     ]
+    if found.odd_addresses:
+        summary += f" Tensors at odd addresses (no multiples of 16 bytes): {found.odd_addresses}."
     blocks: list[Block] = [table(["implementation", "tier", "", "why"], listed), Pairs(_cost_rows(found))]
     if found.records:
         rows = [
@@ -200,10 +202,11 @@ def check_document(runs: Sequence[OpRun], kept: str | None) -> Document:
             f"{run.passed}/{run.count}",
             f"{run.worst:.2f}",
             f"{run.time_ms / 1e3:.1f}",
+            ", ".join(f"{name} {count}" for name, count in run.implementations.items()),
         ]
         for run in runs
     ]
-    blocks: list[Block] = [table(["op", "verdict", "passed", "worst error", "s"], rows)]
+    blocks: list[Block] = [table(["op", "verdict", "passed", "worst error", "time, s", "computed by"], rows)]
     blocks += [_failure(run) for run in failed]
     if runs:
         versions = ", ".join(f"{name} {version}" for name, version in runs[0].versions.items())
@@ -216,7 +219,11 @@ def check_document(runs: Sequence[OpRun], kept: str | None) -> Document:
 
 
 def _failure(run: OpRun) -> Card:
-    lines = [f"{one.case}: {one.verdict.value}, {one.detail or 'no reason was given'}" for one in run.not_passed]
+    lines = [
+        f"{one.case}{f' ({one.implementation})' * bool(one.implementation)}: {one.verdict.value}, "
+        + (one.detail or "no reason was given")
+        for one in run.not_passed
+    ]
     shown = "\n".join(lines[:MOST_NAMED])
     if len(lines) > MOST_NAMED:
         shown += f"\nand {len(lines) - MOST_NAMED} more"

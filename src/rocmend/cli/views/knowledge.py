@@ -53,7 +53,7 @@ def matrix_document(matrix: Matrix, targets: Sequence[str] = ()) -> Document:
             part = _matrix_part(matrix, columns[start : start + _MAX_COLUMNS], with_notes=bool(targets))
             sections.append(Section(", ".join(columns[start : start + _MAX_COLUMNS]), part))
     footer = (
-        "* entries contradict each other; `--json` has every claim with its sources, `rocmend kb show ID` the entry."
+        "\\* entries contradict each other; `--json` has every claim with its sources, `rocmend kb show ID` the entry."
     )
     return Document(f"{matrix.table} by gfx target", blocks=tuple(sections), footer=footer)
 

@@ -58,7 +58,7 @@ def plan_document(plan: LabPlan, file: str) -> Document:
     summary = f"{count_text(len(plan.steps), 'trial')}, each run {_TIMES.get(plan.repeats, f'{plan.repeats} times')}"
     if plan.reboots:
         waiting = sum(len(item.trials) for item in plan.reboots)
-        summary += f"; {count_text(waiting, 'needs', 'need')} another boot than this one"
+        summary += f"; {count_text(waiting, 'needs', 'need')} a different boot configuration"
     return Document(
         plan.title,
         f"{summary}.",
@@ -73,7 +73,7 @@ def _predicted(step: Step) -> str:
         f"{item.verdict.value}{' after ' + item.phase if item.phase else ''} ({item.entry})"
         for item in step.predictions
     ]
-    return "; ".join(texts) or "nothing"
+    return "; ".join(texts) or "no prediction"
 
 
 def _rule_blocks(rules: Sequence[Rule]) -> list[Block]:
@@ -227,7 +227,9 @@ def _strategy_table(outcomes: Sequence[Outcome]) -> Block:
         ]
         for item in outcomes
     ]
-    return table(["trial", "hypothesis", "changes to the baseline", "outcome", "runs", "prediction"], rows)
+    columns = ["trial", "hypothesis", "changes to the baseline", "outcome", "runs", "prediction"]
+    told = len(columns) if any(row[-1] for row in rows) else -1  # without predictions there is no column of them
+    return table(columns[:told], [row[:told] for row in rows])
 
 
 def _told(outcome: Outcome) -> str:

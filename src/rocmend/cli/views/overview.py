@@ -31,6 +31,7 @@ _STATE = {
     AreaState.PROBLEM: (Tone.ERROR, "Problem"),
     AreaState.UNKNOWN: (Tone.MUTED, "Unknown"),
 }
+_BUSY_PERCENT = 10
 _PCIE = {2.5: "1.0", 5.0: "2.0", 8.0: "3.0", 16.0: "4.0", 32.0: "5.0", 64.0: "6.0"}
 """Generation by transfer rate a lane, GT/s. Source: PCI Express Base Specification 6.0, 1.2"""
 
@@ -50,7 +51,7 @@ def _tile(area: Area, titles: dict[str, str]) -> Tile:
 
 
 def machine_pictures(machine: Machine) -> tuple[Block, ...]:
-    """Draw the save area, memory, clocks and links, as far as they are known; nothing of a GPU that is not here."""
+    """Draw memory and links, a save area that is too small, and the clocks of a GPU at work."""
     if machine.hypothetical_target:
         return ()
     drawn = (_save_area(machine), _memory(machine), _clocks(machine), _links(machine))
@@ -88,7 +89,9 @@ def _save_area(machine: Machine) -> Bars | None:
         tone, word = (Tone.ERROR, "too small") if enough is False else (Tone.GOOD, "enough")
         bars.append(Bar(f"Needed by {name}", needed, size_text(needed)))
         bars.append(Bar(f"Present for {name}", present, f"{size_text(present)}, {word}", tone))
-    return Bars(tuple(bars), "Save area for interrupted kernels") if bars else None
+    if all(bar.tone is not Tone.ERROR for bar in bars):
+        return None  # equal bars say no more than the check that passed
+    return Bars(tuple(bars), "Save area for interrupted kernels")
 
 
 def _memory(machine: Machine) -> Stacks | None:
@@ -116,16 +119,18 @@ def _memory(machine: Machine) -> Stacks | None:
 
 def _clocks(machine: Machine) -> Ranges | None:
     ranges: list[Range] = []
+    says = False  # the clocks of an idle GPU do not
     for what, key in (("Shader clock", "sclk"), ("Memory clock", "mclk")):
         for name, (now, most, busy, idle) in _grouped(
             machine, (f"{key}_mhz", f"{key}_max_mhz", "busy_percent", "idle_clocks"), 2
         ):
             stuck = idle is True and key == "sclk"
+            says = says or stuck or (busy or 0) >= _BUSY_PERCENT
             state = "" if busy is None or key != "sclk" else f", {busy} % busy"
             text = f"{now} MHz{state}" + (", stuck low" if stuck else "")
             tone = Tone.WARNING if stuck else Tone.PLAIN
             ranges.append(Range(f"{what}, {name}", 0, most, now, "0", f"{most} MHz", text, tone))
-    return Ranges(tuple(ranges), "Clocks when this was read") if ranges else None
+    return Ranges(tuple(ranges), "Clocks when this was read") if says else None
 
 
 def _links(machine: Machine) -> Topology | None:

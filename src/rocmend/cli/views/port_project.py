@@ -40,7 +40,7 @@ def _about(project: Project) -> tuple[tuple[str, str, str], ...]:
     rows = [
         ("Kind", project.kind.value, project.why),
         ("Files", _files(project), ""),
-        ("Begins at", _listed(entries), ""),
+        ("Entry points", _listed(entries), ""),
         ("Python", project.requires_python, ""),
         ("Builds", _listed(project.builds), ""),
         ("Containers", _listed(project.containers), ""),

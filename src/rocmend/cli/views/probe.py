@@ -109,7 +109,7 @@ def matrix_table(matrix: Matrix, groups: Sequence[Sequence[Evidence]]) -> Table:
         [row.family, *(_cell(row.cells.get(dtype), refs.get((row.family, dtype), "")) for dtype in matrix.dtypes)]
         for row in sorted(matrix.rows, key=lambda row: (not row.failed, row.family))
     ]
-    caption = "What works, what does not: the gravest verdict of each family's probes, and how many of them passed"
+    caption = "The worst verdict of each family, and how many of its probes passed"
     return table(["", *matrix.dtypes], rows, caption, heat=True)
 
 

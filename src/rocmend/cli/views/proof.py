@@ -41,7 +41,7 @@ def proof_document(proof: Proof, *, everything: bool = False) -> Document:
     tone = Tone.ERROR if failed else Tone.GOOD if reached or not proof.generation else Tone.WARNING
     blocks = ladder_blocks(proof, everything=everything)
     footer = f"For {', '.join(proof.targets)}." if proof.targets else ""
-    return Document(f"Proofs of {project_name(proof.root)}", summary, tone, tuple(blocks), footer)
+    return Document(f"Verification of {project_name(proof.root)}", summary, tone, tuple(blocks), footer)
 
 
 def proof_summary(proof: Proof, where: str = "") -> str:

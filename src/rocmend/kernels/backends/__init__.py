@@ -1,7 +1,7 @@
-"""Kernels for GPUs of one kind, beside those that any GPU runs: the one place where ops ask for them.
+"""Kernels for GPUs of one vendor: further implementations of ops that exist.
 
 A back end is a package here with a folder for each op that it has kernels for, named like the op. The folder registers
-itself by what it contains: ``taken``, and ``tuning.toml`` with its kernels' records. Ops import nothing else of it.
+itself by what it contains: ``IMPLEMENTATIONS``, and ``tuning.toml`` with their records. Ops import nothing of it.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ import importlib
 from collections.abc import Callable
 from importlib import util
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from rocmend.kernels.op import Implementation, Op, Problem
 from rocmend.kernels.target import Target
+from rocmend.kernels.tuning.record import triton_version
 
 if TYPE_CHECKING:
     import torch
@@ -22,45 +24,39 @@ _OF_VENDOR = {"nvidia": ("hopper",)}
 """Back ends by the vendor of a target."""
 ALIGNED_BYTES = 16
 """What a lane reads at once, at most."""
+MEASURED = triton_version().startswith("3.6.")
+"""Whether Triton is of the release with which kernels for one vendor were measured: layouts change with releases."""
 
 
-class Taken(NamedTuple):
-    """A kernel that takes a problem on a target.
+def implementations(op: Op, vendor: str) -> tuple[Implementation, ...]:
+    """Return an op's implementations on GPUs of a vendor, in order of preference.
 
-    Args:
-        kernel: Its name, as in tuning records and in ``ROCMEND_KERNELS_WITHOUT``.
-        shape_class: Class of its tuning records.
-        plan: Plans its launches; the op and its back ends agree on the arguments.
-        beats_vendor: Whether it takes less time, by estimate, than the vendor's library; None where nothing is known.
+    Those of back ends stand before the op's own kernels.
     """
+    own = op.implementations
+    first = next((index for index, one in enumerate(own) if one.tier == "triton"), 0)
+    more = tuple(one for folder in _folders(op.name, vendor) for one in folder.IMPLEMENTATIONS)
+    return (*own[:first], *more, *own[first:])
 
-    kernel: str
-    shape_class: str
-    plan: Callable[..., Any]
-    beats_vendor: Callable[[], bool] | None = None
+
+def known(op: Op) -> tuple[Implementation, ...]:
+    """Return an op's implementations on whatever GPU."""
+    return tuple(dict.fromkeys(one for vendor in _OF_VENDOR for one in implementations(op, vendor)))
 
 
-def taken(op: str, problem: NamedTuple, target: Target, **about: Any) -> Taken | None:
-    """Return the kernel of a back end that takes an op's problem on a target; None where the op's own ones do.
-
-    Args:
-        op: The op's name.
-        problem: One of its problems.
-        target: Where it runs.
-        about: What the op and its back ends agree on beside the problem.
-    """
-    for name in _OF_VENDOR.get(target.vendor, ()):
-        folder = _folder(f"{__name__}.{name}.{op}")
-        found: Taken | None = None if folder is None else folder.taken(problem, target, **about)
-        if found is not None:
-            return found
-    return None
+def beats_vendor(op: str, problem: Problem, target: Target) -> bool | None:
+    """Return whether a kernel of a back end is estimated to beat the vendor's library; None where nothing is known."""
+    asked: list[Callable[..., bool | None]] = [
+        folder.beats_vendor for folder in _folders(op, target.vendor) if hasattr(folder, "beats_vendor")
+    ]
+    return next((found for beats in asked if (found := beats(problem, target)) is not None), None)
 
 
 @functools.cache
-def _folder(name: str) -> Any:
-    """Return what a back end has for an op, or None."""
-    return None if util.find_spec(name) is None else importlib.import_module(name)
+def _folders(op: str, vendor: str) -> tuple[Any, ...]:
+    """Return the packages that back ends for a vendor have for an op."""
+    names = [f"{__name__}.{name}.{op}" for name in _OF_VENDOR.get(vendor, ())]
+    return tuple(importlib.import_module(name) for name in names if util.find_spec(name) is not None)
 
 
 def folders(op: str) -> list[Path]:

@@ -7,7 +7,7 @@ import triton.language as tl
 
 from rocmend.kernels.common.chunks import codes8, window8
 from rocmend.kernels.common.packing import scale_of, value_of, values
-from rocmend.kernels.language import INTERPRETED, narrow
+from rocmend.kernels.language import INTERPRETED, exact, narrow
 
 
 @triton.jit
@@ -38,7 +38,8 @@ def weight_tile(
         CODES: tl.constexpr = 32 // BITS
         word = first // CODES + tl.arange(0, COLUMNS // CODES)
         packed = tl.load(rows + word[None, :], mask=row_mask & (word * CODES < columns)[None, :], other=0)
-        value = values(packed, ROWS, COLUMNS // CODES, MODE, BITS, dtype)
+        # Of floats, those of fp32 are scaled without being rounded first.
+        value = values(packed, ROWS, COLUMNS // CODES, MODE, BITS, dtype if MODE == "affine" else tl.float32)
     else:
         chunk = first // 8 + tl.arange(0, COLUMNS // 8)
         window = window8(rows, chunk[None, :], row_mask & (chunk * 8 < columns)[None, :], BITS)
@@ -57,5 +58,7 @@ def weight_tile(
         else:
             value = value * raw[:, :, None] + bias[:, :, None]
     else:
-        value = narrow(value.to(tl.float32) * scale_of(raw, MODE)[:, :, None], dtype)
+        value = value.to(tl.float32) * scale_of(raw, MODE)[:, :, None]
+        # Six bits of a fraction at most.
+        value = exact(value, dtype) if dtype == tl.bfloat16 else narrow(value, dtype)
     return tl.reshape(value, [ROWS, COLUMNS])

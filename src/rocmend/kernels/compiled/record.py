@@ -70,7 +70,7 @@ def record(op: Op, case: Case, target: Target) -> list[Launch]:
     function = resolve(op.functions[case.function] if case.function else next(iter(op.functions.values())))
     recorder = Recorder(target)
     call = case.make(Maker(META, 0))
-    with executor.using(recorder), select.prefer("triton"):
+    with executor.using(recorder), select.prefer(*case.preferences):
         function(*call.args, **call.kwargs)
     return recorder.launches
 

@@ -69,13 +69,15 @@ def _suite(op: Any, device: Any, request: dict[str, Any]) -> None:
         say("begin", case=case.name)
         faulthandler.dump_traceback_later(request["case_s"], exit=True)
         start = time.perf_counter()
-        verdict, detail, worst = _case(op, case, device)
+        verdict, detail, worst, implementation = _case(op, case, device)
         faulthandler.cancel_dump_traceback_later()
         ms = (time.perf_counter() - start) * 1e3
-        say("case", case=case.name, verdict=verdict, detail=detail, worst=worst, ms=ms)
+        about = {"implementation": implementation, "verdict": verdict, "detail": detail, "worst": worst, "ms": ms}
+        say("case", case=case.name, **about)
 
 
-def _case(op: Any, case: Any, device: Any) -> tuple[str, str, float]:
+def _case(op: Any, case: Any, device: Any) -> tuple[str, str, float, str]:
+    """Return the verdict on a case, what is wrong, the worst error, and what computed it, as far as that is known."""
     import torch
 
     from rocmend.kernels.select import UnsupportedError
@@ -85,13 +87,13 @@ def _case(op: Any, case: Any, device: Any) -> tuple[str, str, float]:
         result = run_case(op, case, device)
     except torch.OutOfMemoryError as error:
         torch.cuda.empty_cache()
-        return "oom", str(error)[:300], 0.0
+        return "oom", str(error)[:300], 0.0, case.implementation
     except UnsupportedError as error:
-        return "unsupported", str(error)[:500], 0.0
+        return "unsupported", str(error)[:500], 0.0, case.implementation
     except Exception as error:  # noqa: BLE001  whatever a kernel or its compiler raises is what the case came to
-        return "crash", f"{type(error).__name__}: {error}"[:800], 0.0
+        return "crash", f"{type(error).__name__}: {error}"[:800], 0.0, case.implementation
     worst = min(result.worst, 1e300)  # JSON has no infinity
-    return ("pass" if result.ok else "wrong-output"), result.detail, worst
+    return ("pass" if result.ok else "wrong-output"), result.detail, worst, result.implementation
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ class CaseResult(NamedTuple):
     Args:
         op: The op.
         case: The case.
+        implementation: What computed it.
         ok: Every output is within its tolerance, and a second run (on a GPU a recorded one too) agreed bit by bit.
         worst: Largest error as a multiple of what is allowed.
         detail: What is wrong, or empty.
@@ -27,6 +28,7 @@ class CaseResult(NamedTuple):
 
     op: str
     case: str
+    implementation: str
     ok: bool
     worst: float
     detail: str
@@ -44,7 +46,7 @@ def seed_of(op: str, case: str, salt: int = 0) -> int:
     return zlib.crc32(f"{op}/{case}/{salt}".encode())
 
 
-def run_case(op: Op, case: Case, device: torch.device, *, salt: int = 0, tier: str = "triton") -> CaseResult:
+def run_case(op: Op, case: Case, device: torch.device, *, salt: int = 0, tier: str = "") -> CaseResult:
     """Run one case on a device.
 
     Args:
@@ -52,32 +54,37 @@ def run_case(op: Op, case: Case, device: torch.device, *, salt: int = 0, tier: s
         case: The case.
         device: ``cuda``, or ``cpu`` in Triton's interpreter.
         salt: Changes the random numbers.
-        tier: Tier or implementation to check.
+        tier: Tier or implementation to check; the case's own by default.
     """
     function = resolve(op.functions[case.function] if case.function else next(iter(op.functions.values())))
-    reference = resolve(case.reference or op.reference)
+    reference = resolve(op.reference_of(case.reference or case.function))
     tolerance: Tolerance = case.tolerance or op.tolerance[case.dtype]
     draws: list[Draw] = []
 
     def made() -> Call:
         return case.make(Maker(device, seed_of(op.name, case.name, salt), draws))
 
+    preferences = (tier,) if tier else case.preferences
     outputs = []
+    selected: list[tuple[str, Any, str]] = []
     for _ in range(2 if case.deterministic else 1):
         call = made()
-        with select.prefer(tier), allocate.poisoned():
+        with select.prefer(*preferences), allocate.poisoned(), select.observed() as found:
             outputs.append(flatten(function(*call.args, **call.kwargs)))
+        selected = found or selected
     if case.deterministic and device.type == "cuda":
         # Calls with poisoned outputs are not replayed: a replayed call is compared with them.
-        with select.prefer(tier), plan_cache.capture_after(1):
+        with select.prefer(*preferences), plan_cache.capture_after(1):
             for _ in range(3):
                 call = made()
                 recorded = flatten(function(*call.args, **call.kwargs))
         outputs.append(recorded)
+    implementation = next((name for of, _, name in selected if of == op.name), "")
     call = made() if tolerance.exact else in_float64(made())
     wanted = flatten(reference(*call.args, **call.kwargs))
     if len(outputs[0]) != len(wanted):
-        return CaseResult(op.name, case.name, False, float("inf"), f"{len(outputs[0])} outputs, expected {len(wanted)}")
+        detail = f"{len(outputs[0])} outputs, expected {len(wanted)}"
+        return CaseResult(op.name, case.name, implementation, False, float("inf"), detail)
     compared = [compare(out, want, tolerance) for out, want in zip(outputs[0], wanted, strict=True)]
     compared += [
         _repeat(compare(again, first, Tolerance()))
@@ -85,9 +92,8 @@ def run_case(op: Op, case: Case, device: torch.device, *, salt: int = 0, tier: s
         for first, again in zip(outputs[0], second, strict=True)
     ]
     worst = max(compared, key=lambda one: (not one.ok, one.worst))
-    return CaseResult(
-        op.name, case.name, all(one.ok for one in compared), worst.worst, "" if worst.ok else worst.detail
-    )
+    ok = all(one.ok for one in compared)
+    return CaseResult(op.name, case.name, implementation, ok, worst.worst, "" if worst.ok else worst.detail)
 
 
 def _repeat(comparison: Comparison) -> Comparison:

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -52,6 +53,7 @@ class CaseOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
         detail: What is wrong.
         worst: Largest error as a multiple of what is allowed.
         time_ms: Wall time, compilation included.
+        implementation: What computed it; empty where that is not known.
     """
 
     case: str
@@ -59,6 +61,7 @@ class CaseOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
     detail: str = ""
     worst: float = 0.0
     time_ms: float = 0.0
+    implementation: str = ""
 
 
 class OpRun(msgspec.Struct, frozen=True):
@@ -78,6 +81,7 @@ class OpRun(msgspec.Struct, frozen=True):
         versions: Of torch and Triton.
         started_at: ISO time (UTC).
         sizes: Which cases were run.
+        implementations: How many of them each implementation computed, by name.
     """
 
     op: str
@@ -93,6 +97,7 @@ class OpRun(msgspec.Struct, frozen=True):
     versions: dict[str, str]
     started_at: str
     sizes: tuple[str, ...]
+    implementations: dict[str, int] = {}
 
 
 def check_op(  # noqa: PLR0913  each is an option of the command
@@ -170,7 +175,12 @@ def _share(
             elif event["event"] == "case":
                 open_case = ""
                 outcome = CaseOutcome(
-                    event["case"], Verdict(event["verdict"]), event["detail"], event["worst"], event["ms"]
+                    event["case"],
+                    Verdict(event["verdict"]),
+                    event["detail"],
+                    event["worst"],
+                    event["ms"],
+                    event.get("implementation", ""),
                 )
                 outcomes[event["case"]] = outcome
             ended = ended or event["event"] == "end"
@@ -260,6 +270,7 @@ def _summed(  # noqa: PLR0913, PLR0917  it is called in one place
         versions=dict(about.get("versions", {})),
         started_at=started.isoformat(timespec="milliseconds"),
         sizes=tuple(sizes),
+        implementations=dict(sorted(Counter(one.implementation for one in found if one.implementation).items())),
     )
 
 
@@ -285,6 +296,7 @@ def evidence_of(run: OpRun, group: str) -> Evidence:
             "passed": run.passed,
             "count": run.count,
             "worst": run.worst,
+            "implementations": run.implementations,
             "not_passed": [msgspec.to_builtins(one) for one in run.not_passed],
         },
         group=group,

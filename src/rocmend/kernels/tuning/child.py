@@ -89,8 +89,8 @@ def _plan(op: Op, target: Target, name: str, words: list[str]) -> None:
             continue
         cost = op.cost(problem)
         real = (case.compiled or case.size == "large") and not case.edges and 0 < cost.bytes <= LARGEST_BYTES
-        rivals = [one for one in op.implementations if one.tier != "reference"]
-        fit = tuple(one.name for one in rivals if one.rejects(problem, target) is None)
+        supporting = [one for one in select.consider(op, problem, target, here=False) if one.supports]
+        fit = tuple(one.implementation.name for one in supporting if one.implementation.tier != "reference")
         alike = classes.setdefault(op.shape_class(problem), {}).setdefault(fit, _Group(Config({})))
         alike.cases.append((cost.bytes, case, real))
         for one in asked:
@@ -147,18 +147,18 @@ def _dry(op: Op, case: Case, target: Target) -> tuple[Any, list[Asked]]:
     function = resolve(op.functions[case.function] if case.function else next(iter(op.functions.values())))
     with (
         executor.using(Recorder(target)),
-        select.prefer("triton"),
+        select.prefer(*case.preferences),
         select.observed() as problems,
         observed() as asked,
     ):
         function(*call.args, **call.kwargs)
-    mine = [problem for name, problem in problems if name == op.name]
+    mine = [problem for name, problem, _ in problems if name == op.name]
     return (mine[0] if mine else None), [one for one in asked if one.op == op.name]
 
 
 def _trial(op: Op, trial: dict[str, Any], cases: dict[str, Case], device: torch.device) -> dict[str, Any]:
     """Check, then time, one configuration or one implementation."""
-    tier = trial.get("implementation") or "triton"
+    tier = trial.get("implementation") or ""
     with contextlib.ExitStack() as stack:
         if trial.get("kernel"):
             stack.enter_context(forced(op.name, trial["kernel"], Config(trial["config"], "tried")))
@@ -186,7 +186,7 @@ def _times(op: Op, cases: Iterable[Case], device: torch.device, tier: str) -> tu
         size = sum(one.nbytes for one in [*call.args, *call.kwargs.values()] if isinstance(one, torch.Tensor))
         count = set_count(device, size)
         calls = [call, *(case.make(Maker(device, seed_of(op.name, case.name, salt))) for salt in range(1, count))]
-        with select.prefer(tier):
+        with select.prefer(*((tier,) if tier else case.preferences)):
             timing = timed(
                 [lambda one=one, function=function: function(*one.args, **one.kwargs) for one in calls],  # type: ignore[misc]
                 device,

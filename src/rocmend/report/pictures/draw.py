@@ -16,6 +16,11 @@ from rocmend.report.pictures.scale import axis_end, duration
 
 _THICK, _THIN = 16, 8
 _DEVICES_A_ROW = 4
+_LETTER = 7.5
+"""Pixels, with some to spare, of a letter of a label."""
+_WIDTHS = {0: 300, 680: 680, 1040: 1040}
+"""Widths of a picture that its style sheet tells apart, each with the least that there is."""
+_NEVER = 9999
 _DEVICE_HEIGHT, _HOST_HEIGHT, _WIRE, _GAP, _BETWEEN_HOSTS = 40, 26, 16, 8, 18
 
 
@@ -141,20 +146,28 @@ def _timeline(block: Timeline) -> list[Markup]:
 
 
 def _phases(row: TimelineRow, block: Timeline) -> Markup:
-    drawn = [box(0, 100, 0, 26, "track")]
+    drawn, fits = [box(0, 100, 0, 26, "track")], 0
     for span in row.spans:
         took = f"{span.name} {duration(span, block.unit)}"
-        place = {
-            "x": percent(share(span.begin, block.length)),
-            "width": percent(share(span.end - span.begin, block.length)),
-        }
+        begin, width = share(span.begin, block.length), share(span.end - span.begin, block.length)
         shape = element("rect", {"width": "100%", "height": 26, "class": f"phase {span.tone}"})
         edge = element("rect", {"width": 2, "height": 26, "class": f"edge {span.tone}"})
-        name = element("text", {"x": 7, "y": 17, "class": span.tone.value}, took)
-        drawn.append(element("svg", {**place, "height": 26}, element("title", {}, took), shape, edge, name))
+        labelled = _labelled_from(took, width)
+        fits = max(fits, labelled)
+        kind = f"{span.tone} from-{labelled}" if labelled else span.tone.value
+        name = [element("text", {"x": 7, "y": 17, "class": kind}, took)] if labelled != _NEVER else []
+        place = {"x": percent(begin), "width": percent(width), "height": 26}
+        drawn.append(element("svg", place, element("title", {}, took), shape, edge, *name))
     text = ", ".join(f"{span.name} {duration(span, block.unit)}" for span in row.spans) or "nothing ran"
     kind = row.spans[-1].tone.value if row.spans else "muted"
-    return _row(row.label, row.ending, drawing(row.label, 26, *drawn, text=text), kind=kind)
+    names = [element("p", {"class": f"names until-{fits}"}, text)] if fits else []  # where not all are in the picture
+    return _row(row.label, row.ending, drawing(row.label, 26, *drawn, text=text), *names, kind=kind)
+
+
+def _labelled_from(text: str, per_cent: float) -> int:
+    """Return from which width of the picture, in pixels, a span's label fits; 0 where it does on a phone."""
+    needed = (len(text) * _LETTER + 10) * 100 / max(per_cent, 0.1)
+    return next((name for name, width in _WIDTHS.items() if needed <= width), _NEVER)
 
 
 _DRAWN: dict[type, Callable[[Any], list[Markup]]] = {

@@ -17,6 +17,12 @@ def axis_end(block: Bars | Stacks) -> float:
     return max((value for value in values if math.isfinite(value)), default=0.0) or 1.0
 
 
+_SHORT_S = 0.1
+
+
 def duration(span: Span, unit: str) -> str:
     """Return how long a span took: ``8 s``."""
-    return f"{span.end - span.begin:.3g} {unit}"
+    took = span.end - span.begin
+    if unit == "s" and took < _SHORT_S:
+        return f"{took * 1e3:.3g} ms"
+    return f"{took:.3g} {unit}"

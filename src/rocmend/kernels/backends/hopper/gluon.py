@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import triton
-
+from rocmend.kernels import backends
+from rocmend.kernels.op import first_reason
 from rocmend.kernels.target import Target
-from rocmend.kernels.without import nvidia_only
-
-SUITED = triton.__version__.startswith("3.6.")
-"""Whether Triton is of the release that the kernels were measured with: Gluon changes from one to the next."""
 
 
-def on_target(target: Target, kernel: str) -> bool:
-    """Return whether a kernel in Gluon is taken on a target.
+def rejects_target(target: Target) -> str | None:
+    """Say why a kernel in Gluon is not taken on a target.
 
     They are of the Triton release that they were measured with, for the multiprocessors they were measured on.
     """
-    return SUITED and nvidia_only(kernel, target) and target.generation // 10 == 9  # Hopper
+    return first_reason(
+        (target.vendor == "nvidia" and target.generation // 10 == 9, f"it is for Hopper (sm90), not {target.name}"),
+        (backends.MEASURED, "it is written for Triton 3.6: Gluon changes from one release to the next"),
+    )

@@ -1,29 +1,42 @@
-"""Kernels of ``quantized_matmul`` on Hopper: which one takes a problem."""
+"""Kernels of ``quantized_matmul`` on Hopper."""
 
 from __future__ import annotations
 
-import functools
-
-from rocmend.kernels.backends import Taken
 from rocmend.kernels.backends.hopper.quantized_matmul import gemm_w4a16_wgmma, skinny_gemm_persistent
-from rocmend.kernels.ops.matmul.quantized_matmul import Problem
+from rocmend.kernels.op import Implementation
+from rocmend.kernels.ops.matmul.quantized_matmul import NAME, Problem
 from rocmend.kernels.target import Target
+from rocmend.kernels.without import is_switched_off
+
+HERE = "rocmend.kernels.backends.hopper.quantized_matmul"
+_WGMMA = Implementation(
+    "gemm_w4a16_wgmma",
+    "triton",
+    f"{HERE}.host:gemm_w4a16_wgmma",
+    gemm_w4a16_wgmma.rejects,
+    note="weights are unpacked in registers, beside the products",
+    vendor="nvidia",
+    aligned=True,
+    record_class=gemm_w4a16_wgmma.record_class,
+)
+IMPLEMENTATIONS = (
+    _WGMMA,
+    Implementation(
+        "skinny_gemm_persistent",
+        "triton",
+        f"{HERE}.host:skinny_gemm_persistent",
+        skinny_gemm_persistent.rejects,
+        note="programs walk over the weights with all of x in shared memory",
+        avoid=skinny_gemm_persistent.avoid,
+        vendor="nvidia",
+        aligned=True,
+        record_class=skinny_gemm_persistent.depth_class,
+    ),
+)
 
 
-def taken(problem: Problem, target: Target) -> Taken | None:
-    """Return the kernel that takes a problem.
-
-    Its ``plan`` takes the operands and a function that plans a kernel for tensors at any address. Both return launches
-    of ``x, w, scales, biases, out``.
-    """
-    if gemm_w4a16_wgmma.suits(problem, target):
-        return Taken(
-            "gemm_w4a16_wgmma",
-            gemm_w4a16_wgmma.record_class(problem),
-            functools.partial(gemm_w4a16_wgmma.plan, target=target),
-            functools.partial(gemm_w4a16_wgmma.pays, problem, target),
-        )
-    if skinny_gemm_persistent.suits(problem, target):
-        plan = functools.partial(skinny_gemm_persistent.plan, target=target)
-        return Taken("skinny_gemm_persistent", skinny_gemm_persistent.depth_class(problem), plan)
-    return None
+def beats_vendor(problem: Problem, target: Target) -> bool | None:
+    """Return whether unpacking on the way takes less time, by estimate, than the vendor's product; None if unknown."""
+    if is_switched_off(NAME, _WGMMA) or _WGMMA.rejects(problem, target):
+        return None
+    return gemm_w4a16_wgmma.is_faster(problem, target)

@@ -1,22 +1,16 @@
-"""Plan the kernel for up to eight rows of x whose programs walk over rows of weights: 4 bits, on NVIDIA."""
+"""Where the GEMM for 1 to 8 rows of x is taken whose programs walk over rows of weights. Imports no torch."""
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
-import torch
-
-from rocmend.kernels import backends
 from rocmend.kernels.arithmetic import cdiv
 from rocmend.kernels.backends.hopper import gluon
-from rocmend.kernels.launch import LaunchPlan
-from rocmend.kernels.ops.matmul.quantized_matmul import NAME, Problem, few
-from rocmend.kernels.ops.matmul.quantized_matmul.operands import Operands
+from rocmend.kernels.op import first_reason
+from rocmend.kernels.ops.matmul.quantized_matmul import Problem
+from rocmend.kernels.ops.matmul.quantized_matmul.rules import TILE, rejects_transposed
 from rocmend.kernels.target import Target
-from rocmend.kernels.tuning import config_for
 
 ROWS = 8
 """Of x: the columns of the matrix unit."""
@@ -49,31 +43,37 @@ class Walk(NamedTuple):
     slices: int
 
 
-def suits(problem: Problem, target: Target) -> bool:
-    """Return whether the kernel takes a problem on a target."""
+def rejects(problem: Problem, target: Target) -> str | None:
+    """Say why the kernel does not take a problem on a target."""
     return (
-        gluon.on_target(target, "quantized_matmul.skinny_gemm_persistent")
-        and problem.dtype == "bfloat16"
-        and problem.mode == "affine"
-        and (problem.bits, problem.group_size) in FORMS
-        and problem.transpose
-        and problem.batch == 1
-        and 1 <= problem.rows <= ROWS
-        and problem.columns % few.TILE == 0
-        and problem.depth <= MOST_DEPTH
-        and bool(_slices(problem))
-        and _is_faster(problem, target)
+        gluon.rejects_target(target)
+        or rejects_transposed(problem, target)
+        or first_reason(
+            (problem.dtype == "bfloat16", f"it takes bfloat16, not {problem.dtype}"),
+            (
+                problem.mode == "affine" and (problem.bits, problem.group_size) in FORMS,
+                "it takes affine codes of 4 bits in groups of 64 or 128",
+            ),
+            (problem.batch == 1, "it takes one matrix of weights"),
+            (1 <= problem.rows <= ROWS, f"it takes 1 to {ROWS} rows of x, not {problem.rows}"),
+            (problem.columns % TILE == 0, f"it takes rows of weights in multiples of {TILE}"),
+            (
+                problem.depth <= MOST_DEPTH and bool(_slices(problem)),
+                f"it takes K in multiples of {SLICE}, up to {MOST_DEPTH}",
+            ),
+        )
     )
 
 
-def _is_faster(problem: Problem, target: Target) -> bool:
-    """Return whether a problem that the kernel can take is computed sooner by it, as measured."""
+def avoid(problem: Problem, target: Target) -> str | None:
+    """Say why another kernel is faster, as measured."""
     units = target.compute_units or 132
     weights = problem.columns * problem.depth
-    return weights >= MANY or (weights >= LEAST and _even(problem, _best_slices(problem, units), units) >= ENOUGH)
+    faster = weights >= MANY or (weights >= LEAST and _even(problem, _best_slices(problem, units), units) >= ENOUGH)
+    return None if faster else "too few wavefronts would have a tile of weights"
 
 
-def depth_class(problem: Problem) -> str:
+def depth_class(problem: Problem, _target: Target) -> str:
     """Name the class of tuning records: how much shared memory x takes."""
     return "narrow" if problem.depth <= NARROW else "wide"
 
@@ -88,7 +88,7 @@ def _slices(problem: Problem) -> tuple[int, ...]:
 def _even(problem: Problem, slices: int, compute_units: int) -> float:
     """Return how many of the wavefronts have a tile, of all rounds."""
     at_once = WARPS * compute_units
-    wanted = problem.columns // few.TILE * slices
+    wanted = problem.columns // TILE * slices
     return wanted / (cdiv(wanted, at_once) * at_once)
 
 
@@ -102,48 +102,7 @@ def _best_slices(problem: Problem, compute_units: int) -> int:
 
 def walk_of(problem: Problem, compute_units: int) -> Walk:
     """Return how rows are walked over on so many compute units."""
-    tiles, slices = problem.columns // few.TILE, _best_slices(problem, compute_units)
+    tiles, slices = problem.columns // TILE, _best_slices(problem, compute_units)
     side = WARPS // slices
     programs = min(cdiv(tiles, side), compute_units)
     return Walk(programs, cdiv(tiles, programs * side), side, slices)
-
-
-def plan(ops: Operands, otherwise: Callable[[], few.Launches], target: Target) -> few.Launches:
-    """Plan the launch of ``x, w, scales, biases, out``.
-
-    Args:
-        ops: A problem's tensors.
-        otherwise: Plans a kernel that takes tensors that stand at any address.
-        target: Whose compute units count.
-    """
-    p = ops.problem
-    if p.rows > 1 and ops.x.stride(-2) % 8:  # rows of x stand at multiples of 16 bytes
-        return otherwise()
-    from rocmend.kernels.backends.hopper.quantized_matmul.kernels.skinny_gemm_persistent import (
-        skinny_gemm_persistent_kernel,
-    )
-
-    config = config_for(NAME, "skinny_gemm_persistent", depth_class(p), target)
-    walk = walk_of(p, target.compute_units or 132)
-    constants = {
-        "DEPTH": p.depth, "GROUP": p.group_size, "SLICES": walk.slices, "SIDE": walk.side, "ROUNDS": walk.rounds,
-        "HELD": 1 if p.rows == 1 else ROWS, "PDL": bool(config.get("launch_pdl", 0)),
-    }  # fmt: skip
-    numbers = (p.rows, p.columns // few.TILE, ops.x.stride(-2) // 8)
-    planned = LaunchPlan(skinny_gemm_persistent_kernel, (walk.programs, 1), constants, config, numbers, few.TYPES)
-    return where_aligned(planned, otherwise)
-
-
-def where_aligned(planned: Callable[..., None], otherwise: Callable[[], few.Launches]) -> few.Launches:
-    """Return launches of a plan for tensors that stand at multiples of 16 bytes, and of another one for all others."""
-    unaligned = functools.cache(otherwise)
-
-    def launches(
-        x: torch.Tensor, w: torch.Tensor, scales: torch.Tensor, biases: torch.Tensor | None, out: torch.Tensor
-    ) -> None:
-        if backends.aligned(x, w, scales, biases):
-            planned((x, w, scales, biases, out))
-        else:
-            unaligned()(x, w, scales, biases, out)
-
-    return launches

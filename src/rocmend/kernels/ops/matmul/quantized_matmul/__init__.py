@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
-from rocmend.kernels import backends
-from rocmend.kernels.common.floats import BYTES, bytes_of, rejects_dtype
-from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
+from rocmend.kernels.common.floats import bytes_of
+from rocmend.kernels.op import Cost, Implementation, Op, Rule, Tolerance
+from rocmend.kernels.ops.matmul.quantized_matmul import rules
+from rocmend.kernels.ops.matmul.quantized_matmul.rules import FEW
 from rocmend.kernels.registry import register
 from rocmend.kernels.target import Target
 
@@ -14,12 +16,6 @@ NAME = "quantized_matmul"
 HERE = "rocmend.kernels.ops.matmul.quantized_matmul"
 MOST_ROWS = (1, 8, 16, 32, 64, 256)
 """Most rows of each class."""
-FEWEST = 4
-"""Rows of x for which a product without matrix instructions takes them one by one."""
-FEW = 16
-"""Rows of x that a group's product is padded to."""
-WORKSPACE_BYTES = 1 << 30
-"""Most memory that dequantized weights may take for the time of a product."""
 
 
 class Problem(NamedTuple):
@@ -60,6 +56,11 @@ def tuning_class(problem: Problem) -> str:
     return "f32" if problem.dtype == "float32" else odd + rows_class(problem.rows)
 
 
+def gemv_class(dtype: str, bits: int, *, gated: bool = False) -> str:
+    """Name the class of ``gemv``'s tuning records: the width of a code, with 4 bits apart for a gated pair; fp32."""
+    return "f32" if dtype == "float32" else f"b{bits}" + "-gated" * (gated and bits == 4)
+
+
 def few_class(problem: Problem) -> str:
     """Name the class of tuning records of the kernel for a few rows: the format up to 8 rows, m32 with more."""
     if problem.rows > FEW // 2:
@@ -67,34 +68,13 @@ def few_class(problem: Problem) -> str:
     return f"b{problem.bits}" if problem.mode == "affine" else problem.mode
 
 
-def many_rows(problem: Problem, target: Target) -> bool:
-    """Return whether the weights are worth dequantizing once: that is little work against the product."""
-    if problem.dtype == "float32":
-        return problem.rows >= 32
-    taken = backends.taken(NAME, problem, target)
-    if taken is not None and taken.beats_vendor is not None:
-        return not taken.beats_vendor()
-    slow = target.vendor == "nvidia" and (problem.mode != "affine" or 32 % problem.bits != 0)
-    return problem.rows >= (SLOW_CROSSOVER if slow else CROSSOVER)
+def _kernel(
+    name: str, rejects: Rule, note: str, record_class: Callable[[Problem], str] = tuning_class, **more: Any
+) -> Implementation:
+    def class_of(problem: Problem, _target: Target) -> str:
+        return record_class(problem)
 
-
-CROSSOVER = 160
-"""Rows of x from which it is so: on an H200, 4 bits, 14336 by 4096, 128 take 62 µs fused, 75 apart; 192 115 and 77."""
-SLOW_CROSSOVER = 33
-"""The same where tiles gather or convert code by code: there 32 rows of 3 bits take 200 µs in tiles, of mxfp4 95."""
-
-
-def _rejects_vendor(problem: Problem, target: Target) -> str | None:
-    if problem.dtype not in BYTES:
-        return f"it takes {', '.join(BYTES)}, not {problem.dtype}"
-    if target.vendor == "cpu":
-        return "the weights are dequantized by a Triton kernel"
-    size = problem.batch * problem.columns * problem.depth * BYTES[problem.dtype]
-    if size > WORKSPACE_BYTES:
-        return f"dequantized weights take {size >> 20} MiB, more than {WORKSPACE_BYTES >> 20}"
-    if not many_rows(problem, target):
-        return f"for {problem.rows} rows of x, unpacking the weights inside the product is faster"
-    return None
+    return Implementation(name, "triton", f"{HERE}.host:{name}", rejects, note, record_class=class_of, **more)
 
 
 def _cost(problem: Problem) -> Cost:
@@ -119,10 +99,28 @@ OP = register(
                 "dequantize+matmul",
                 "vendor",
                 f"{HERE}.dequantized:run",
-                _rejects_vendor,
+                rules.rejects_dequantized,
                 note="with many rows the vendor's faster matrix product outweighs the cost of dequantizing the weights",
             ),
-            Implementation("fused", "triton", f"{HERE}.host:run", rejects_dtype),
+            _kernel(
+                "lanes",
+                rules.rejects_lanes,
+                "each lane unpacks words where the matrix instruction wants its operand",
+                avoid=rules.avoid_lanes,
+                vendor="nvidia",
+                record_class=few_class,
+            ),
+            _kernel(
+                "gemv",
+                rules.rejects_gemv,
+                "one row of x, held in registers; one launch",
+                record_class=lambda problem: gemv_class(problem.dtype, problem.bits),
+            ),
+            _kernel("kept", rules.rejects_kept, "few rows of x, held in registers", avoid=rules.avoid_groups),
+            _kernel("groups", rules.rejects_groups, "few rows of x, group by group", avoid=rules.avoid_groups),
+            _kernel("rows", rules.rejects_transposed, "few rows of x, one by one", avoid=rules.avoid_rows),
+            _kernel("tiles", rules.rejects_transposed, "tiles of the output; weights are unpacked on the way"),
+            _kernel("columns", rules.rejects_columns, "the same where weights are not transposed"),
             Implementation("torch", "reference", f"{HERE}.host:run_reference"),
         ),
         dtypes=("float32", "float16", "bfloat16"),

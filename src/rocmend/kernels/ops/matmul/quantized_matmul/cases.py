@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import torch
 
 from rocmend.kernels.common.formats import AFFINE_GROUPS, every_format
-from rocmend.kernels.ops.matmul.quantized_matmul import FEWEST, MOST_ROWS
+from rocmend.kernels.ops.matmul.quantized_matmul import MOST_ROWS
+from rocmend.kernels.ops.matmul.quantized_matmul.rules import FEWEST
 from rocmend.kernels.suite import Call, Case, Maker, Size
 
 DTYPES = ("float32", "float16", "bfloat16")
@@ -104,6 +105,7 @@ def cases() -> Iterator[Case]:
     """Yield the cases."""
     yield from _formats()
     yield from _shapes()
+    yield from _kernels()
     yield from _real()
     yield from _tiles()
     yield from _walks()
@@ -156,6 +158,23 @@ def _shapes() -> Iterator[Case]:
         yield _nan(dtype)
     yield _case("bfloat16", (2,), 24, 128, scale_dtype="float32")
     yield _case("float16", (20,), 24, 128, scale_dtype="float32")
+
+
+def _kernels() -> Iterator[Case]:
+    """Yield cases of the kernels that only some targets take by themselves."""
+    for dtype in ("float16", "bfloat16"):
+        few = [_case(dtype, (2, 1, 5), 1, 64), _case(dtype, (2, 3), 40, 128, lead=(2,)), _case(dtype, (9,), 70, 320)]
+        few += [_case(dtype, (2, 1, 3), 24, 64, lead=(1, 2)), _strided(dtype, 3), _rows_apart(dtype), _nan(dtype)]
+        for kernel in ("lanes", "kept", "groups"):
+            yield from (case.by(kernel) for case in few)
+        for bits in (1, 2, 3, 4, 5, 6, 8):
+            group = AFFINE_GROUPS[(bits + DTYPES.index(dtype) + 1) % 3]
+            yield _case(dtype, (3 if 32 % bits == 0 else 18,), 33, 256, bits=bits, group=group).by("lanes")
+            for kernel in ("kept", "groups") if bits in {2, 4, 8} else ():
+                yield _case(dtype, (11,), 33, 256, bits=bits, group=group).by(kernel)
+        for mode, group in GROUPS.items():
+            rows, bits = 18 if dtype == "bfloat16" else 3, 8 if mode == "mxfp8" else 4
+            yield _case(dtype, (rows,), 33, 192, mode=mode, bits=bits, group=group).by("lanes")
 
 
 def _real() -> Iterator[Case]:

@@ -3,31 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
-import triton
 
 from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.launch import LaunchPlan
 from rocmend.kernels.ops.matmul.quantized_matmul import Problem
 from rocmend.kernels.ops.matmul.quantized_matmul.kernels.lanes import lanes_kernel
-from rocmend.kernels.ops.matmul.quantized_matmul.operands import Operands
+from rocmend.kernels.ops.matmul.quantized_matmul.operands import TYPES, Launches, Operands
+from rocmend.kernels.ops.matmul.quantized_matmul.rules import TILE
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import Config, with_warps
-from rocmend.kernels.without import nvidia_only
 
-TILE = 16
-"""Rows of weights of a program."""
-_SUITED = triton.__version__.startswith("3.6.")
-"""Whether Triton gives lanes what the kernel means them to have. Where nothing else decides, 3.6 spreads a tensor's
-first axes over lanes, 3.9 its last: the kernel is right there too, but weights would go through shared memory."""
 MOST_STEPS = 32
 """Of a wavefront, where there can be more of those instead; a record may say another number."""
-TYPES = (None, torch.int32, None, None, None)
-"""What the tensors of a launch are seen as: words may be given as uint32."""
-Launches = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor | None, torch.Tensor], None]
 
 
 class Parts(NamedTuple):
@@ -37,11 +27,6 @@ class Parts(NamedTuple):
     per: int
     steps: int
     ahead: int
-
-
-def on_target(target: Target) -> bool:
-    """Return whether the kernel is taken on a target, where tensors are laid out as it means them to be."""
-    return _SUITED and nvidia_only("quantized_matmul.lanes", target)
 
 
 def unit_of(problem: Problem) -> int:

@@ -9,20 +9,34 @@ import torch
 
 from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.launch import LaunchPlan
+from rocmend.kernels.ops.matmul.quantized_matmul import NAME, gemv_class
 from rocmend.kernels.ops.matmul.quantized_matmul.kernels.gemv import gemv_kernel
 from rocmend.kernels.target import Target
-from rocmend.kernels.tuning import Config, config_for, with_warps
+from rocmend.kernels.tuning import config_for, with_warps
 
 MOST = 3
 """Weights of a launch."""
-MOST_DEPTH = 1 << 15
-"""Elements of x that lanes hold at most, without spills."""
 _MOST_LANES = 512
 """Of a program."""
-_BITS = (2, 4, 8)
 _WORDS = torch.int32
 _TYPES = (None, *(_WORDS, None, None, None) * MOST)
 """What the tensors of a launch are seen as: words may be given as uint32."""
+
+
+class Norm(NamedTuple):
+    """Tensors of an RMSNorm of x before the products, each with as many elements as x.
+
+    Args:
+        residual: Added to x first, or None.
+        weight: Of the normalisation, or None.
+        total: Where the sum goes; None without a residual.
+        normed: Where the normalised row goes; None where nothing else needs it.
+    """
+
+    residual: torch.Tensor | None
+    weight: torch.Tensor | None
+    total: torch.Tensor | None
+    normed: torch.Tensor | None
 
 
 class Experts(NamedTuple):
@@ -39,16 +53,6 @@ class Experts(NamedTuple):
     types: tuple[torch.dtype | None, torch.dtype | None] = (None, None)
 
 
-def suits(mode: str, bits: int, rows: int, depth: int) -> bool:
-    """Return whether the kernel computes products of such weights."""
-    return mode == "affine" and bits in _BITS and rows == 1 and 0 < depth <= MOST_DEPTH
-
-
-def record_class(dtype: str, bits: int, *, gated: bool = False) -> str:
-    """Name the class of tuning records: the width of a code, with 4 bits apart for a gated pair; fp32."""
-    return "f32" if dtype == "float32" else f"b{bits}" + "-gated" * (gated and bits == 4)
-
-
 def plan(
     columns: Sequence[int],
     depth: int,
@@ -57,14 +61,14 @@ def plan(
     dtype: str,
     target: Target,
     *,
-    config: Config | None = None,
     gated: bool = False,
     batch: int = 1,
     x_stride: int = 0,
     w_batch: int = 0,
     experts: Experts | None = None,
+    eps: float | None = None,
 ) -> LaunchPlan:
-    """Plan a launch of ``x``, three times ``w, scales, biases, out`` (None behind the last), and ``lhs, rhs``.
+    """Plan a launch of ``x``, three times ``w, scales, biases, out`` (None behind the last), ``lhs, rhs`` and a norm.
 
     Args:
         columns: Rows of each of one to three weights, one for a gated pair.
@@ -73,14 +77,14 @@ def plan(
         bits: Of a code: 2, 4 or 8.
         dtype: Of x.
         target: What it runs on.
-        config: The tuning record; by default that of the target.
         gated: Whether ``silu(first) * second`` of two weights is computed.
         batch: Rows of x, each with an output of its own.
         x_stride: Elements from one of these to the next.
         w_batch: Rows of weights from one of these, or from one expert, to the next; 0 where all share the weights.
         experts: How indices choose rows of x and weights; None without indices.
+        eps: Added to the mean of squares where x is normalised first; None where it is not.
     """
-    config = config or config_for("quantized_matmul", "gemv", record_class(dtype, bits, gated=gated), target)
+    config = config_for(NAME, "gemv", gemv_class(dtype, bits, gated=gated), target)
     codes, words = 32 // bits, depth * bits // 32
     wide = min(config["WIDE"], group // codes)
     padded = max(next_power_of_2(words), wide)
@@ -95,13 +99,16 @@ def plan(
     programs = cdiv(tiles, cdiv(tiles, programs))  # all with as many tiles, but for the last
     constants = {
         "GROUP": group, "BITS": bits, "COUNT": 2 if gated else len(columns), "GATED": gated,
-        "EXPERTS": experts is not None,
+        "EXPERTS": experts is not None, "NORM": eps is not None,
+        # Most AMD GPUs have no instruction that rounds to bf16.
+        "BY_BITS": eps is not None and dtype == "bfloat16" and target.vendor != "nvidia",
         "PAIRED": bits == 4 and dtype != "float32", "WORDS": padded, "WIDE": wide, "EVEN": padded == words,
         "BLOCK_N": block,
     }  # fmt: skip
-    types = (*_TYPES, *(experts.types if experts else (None, None)))
+    types = (*_TYPES, *(experts.types if experts else (None, None)), *(None,) * len(Norm._fields))
     sizes = (*columns, *(0,) * (MOST - len(columns)))
-    numbers = (*sizes, words, depth // group, tiles, programs, x_stride, w_batch, experts.divisor if experts else 1)
+    divisor = experts.divisor if experts else 1
+    numbers = (*sizes, words, depth // group, tiles, programs, x_stride, w_batch, divisor, eps)
     return LaunchPlan(gemv_kernel, (programs * batch,), constants, with_warps(config, warps), numbers, types)
 
 
@@ -111,9 +118,10 @@ def operands(
     outs: Sequence[torch.Tensor | None],
     lhs: torch.Tensor | None = None,
     rhs: torch.Tensor | None = None,
+    norm: Norm = Norm(None, None, None, None),  # noqa: B008  a constant
 ) -> tuple[torch.Tensor | None, ...]:
     """Return the tensors of a launch in order; a gated pair has one output."""
     given: list[torch.Tensor | None] = [x]
     for index, (w, scales, biases) in enumerate(weights):
         given += [w, scales, biases, outs[index] if index < len(outs) else None]
-    return (*given, *(None,) * (4 * (MOST - len(weights))), lhs, rhs)
+    return (*given, *(None,) * (4 * (MOST - len(weights))), lhs, rhs, *norm)

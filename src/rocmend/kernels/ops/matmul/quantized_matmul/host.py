@@ -1,39 +1,29 @@
-"""Launch the Triton kernels."""
+"""Plan and launch the Triton kernels."""
 
 from __future__ import annotations
 
-import functools
+import math
 from collections.abc import Callable
 
 import torch
 
-from rocmend.kernels import allocate, backends, executor
+from rocmend.kernels import allocate, backends, executor, select
 from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.common.formats import Format, as_int32
-from rocmend.kernels.launch import launch
-from rocmend.kernels.ops.matmul.quantized_matmul import (
-    FEW,
-    FEWEST,
-    Problem,
-    few,
-    few_class,
-    gemv,
-    reference,
-    tuning_class,
-)
+from rocmend.kernels.launch import LaunchPlan
+from rocmend.kernels.ops.matmul.quantized_matmul import NAME, OP, Problem, few, few_class, reference, tuning_class
+from rocmend.kernels.ops.matmul.quantized_matmul import gemv as one_row
 from rocmend.kernels.ops.matmul.quantized_matmul.kernels.groups import groups_kernel
 from rocmend.kernels.ops.matmul.quantized_matmul.kernels.kept import kept_kernel
 from rocmend.kernels.ops.matmul.quantized_matmul.kernels.rows import rows_kernel
 from rocmend.kernels.ops.matmul.quantized_matmul.kernels.tiles import columns_kernel, sum_kernel, tiles_kernel
-from rocmend.kernels.ops.matmul.quantized_matmul.operands import Operands
-from rocmend.kernels.plan_cache import Planner
+from rocmend.kernels.ops.matmul.quantized_matmul.operands import TYPES, Launches, Operands
+from rocmend.kernels.plan_cache import Planner, plan_of
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import Config, config_for
 
-NAME = "quantized_matmul"
-WAVE64 = 64
-MANY = 1 << 25
-"""Weights from which groups of 32 are the stream's: with fewer, most of the time is not theirs."""
+Plan = Callable[[Operands, Target], Launches | None]
+"""Plans the launches of a kernel; None where rows of x do not begin at multiples of 16 bytes, as it needs them to."""
 
 
 def run_reference(
@@ -48,142 +38,66 @@ def run_reference(
     return reference.product(x, as_int32(w), scales, biases, problem.transpose, form)
 
 
-@Planner
-def run(
-    x: torch.Tensor,
-    w: torch.Tensor,
-    scales: torch.Tensor,
-    biases: torch.Tensor | None,
-    _form: Format,
-    problem: Problem,
-) -> Callable[..., torch.Tensor]:
-    """Plan a call; see ``function.quantized_matmul``."""
-    target = executor.target_for(x.device)
-    ops = Operands(x, as_int32(w), scales, biases, problem)
-    output = allocate.Output(ops.shape, x.dtype, x.device)
-    if 0 in ops.shape:
-        return lambda *_: output()
-    if problem.depth == 0:
-        return lambda *_: output().zero_()
-    plan, launches = _chosen(problem, target)
-    if plan is not None and ops.unchanged(x, w, scales, biases):
-        planned = plan(ops)
+def kernel(plan: Plan, *, aligned: bool = False) -> Planner:
+    """Make an implementation of the op from a kernel's plan.
 
-        def at_once(
-            x: torch.Tensor,
-            w: torch.Tensor,
-            scales: torch.Tensor,
-            biases: torch.Tensor | None,
-            _form: Format,
-            _problem: Problem,
-        ) -> torch.Tensor:
-            out = output()
-            planned(x, w, scales, biases, out)
-            return out
+    Args:
+        plan: Plans the kernel's launches.
+        aligned: Whether the kernel takes tensors at multiples of 16 bytes only; others go to another implementation.
+    """
 
-        return at_once
-
-    def call(
+    @Planner
+    def run(
         x: torch.Tensor,
         w: torch.Tensor,
         scales: torch.Tensor,
         biases: torch.Tensor | None,
-        _form: Format,
+        form: Format,
         problem: Problem,
-    ) -> torch.Tensor:
-        out = output()
-        launches(Operands(x, as_int32(w), scales, biases, problem), out)
-        return out
+    ) -> Callable[..., torch.Tensor]:
+        ops = Operands(x, as_int32(w), scales, biases, problem)
+        output = allocate.Output(ops.shape, x.dtype, x.device)
+        if 0 in ops.shape:
+            return lambda *_: output()
+        if problem.depth == 0:
+            return lambda *_: output().zero_()
+        launches = plan(ops, executor.target_for(x.device))
+        if launches is None:
+            return _at_any_address(x, w, scales, biases, form, problem)
+        as_given, at_any_address = ops.unchanged(x, w, scales, biases), None
 
-    return call
+        def call(
+            x: torch.Tensor,
+            w: torch.Tensor,
+            scales: torch.Tensor,
+            biases: torch.Tensor | None,
+            form: Format,
+            problem: Problem,
+        ) -> torch.Tensor:
+            nonlocal at_any_address
+            if as_given:
+                tensors = x, w, scales, biases
+            else:
+                ops = Operands(x, as_int32(w), scales, biases, problem)
+                tensors = ops.x, ops.w, ops.scales, ops.biases
+            if aligned and not backends.aligned(*tensors):
+                at_any_address = at_any_address or _at_any_address(x, w, scales, biases, form, problem)
+                return at_any_address(x, w, scales, biases, form, problem)
+            out = output()
+            launches(*tensors, out)
+            return out
 
+        return call
 
-Plan = Callable[[Operands], few.Launches]
-
-
-def _chosen(problem: Problem, target: Target) -> tuple[Plan | None, Callable[[Operands, torch.Tensor], None]]:
-    """Return what plans launches of ``x, w, scales, biases, out``, if the kernel can be planned, and what launches."""
-    taken = backends.taken(NAME, problem, target)
-    if taken is None:
-        kernel = kernel_of(problem, target)
-        config = config_for(NAME, kernel, _class_of(problem, kernel), target)
-        plan = functools.partial(_PLANS[kernel], config=config, target=target) if kernel in _PLANS else None
-        return plan, functools.partial(_LAUNCHES[kernel], config=config, target=target)
-
-    def of_back_end(ops: Operands) -> few.Launches:
-        planned: few.Launches = taken.plan(ops, lambda: any_address(ops, target))
-        return planned
-
-    return of_back_end, lambda ops, out: of_back_end(ops)(ops.x, ops.w, ops.scales, ops.biases, out)
-
-
-def any_address(ops: Operands, target: Target) -> few.Launches:
-    """Plan the op's own kernel where a back end's takes a problem, for tensors that stand at any address."""
-    problem = ops.problem
-    kernel = kernel_of(problem, target, aligned=False)
-    record = config_for(NAME, kernel, _class_of(problem, kernel), target)
-    if kernel in _PLANS:
-        return _PLANS[kernel](ops, record, target)
-
-    def launches(
-        x: torch.Tensor, w: torch.Tensor, scales: torch.Tensor, biases: torch.Tensor | None, out: torch.Tensor
-    ) -> None:
-        _LAUNCHES[kernel](Operands(x, w, scales, biases, problem), out, record, target)
-
-    return launches
+    return run
 
 
-def _class_of(problem: Problem, kernel: str) -> str:
-    """Return the class of a kernel's tuning records."""
-    if kernel == "gemv":
-        return gemv.record_class(problem.dtype, problem.bits)
-    return few_class(problem) if kernel == "lanes" else tuning_class(problem)
-
-
-def kernel_of(problem: Problem, target: Target, *, aligned: bool = True) -> str:
-    """Return which kernel computes a problem on a target; ``aligned``: of tensors at multiples of 16 bytes."""
-    taken = backends.taken(NAME, problem, target) if aligned else None
-    if taken is not None:
-        return taken.kernel
-    return _own_kernel(problem, target) if problem.transpose else "columns"
-
-
-def _own_kernel(problem: Problem, target: Target) -> str:
-    """Return which of the op's own kernels computes a product with transposed weights."""
-    interpreted = target.vendor == "cpu"
-    matrix = problem.dtype != "float32" and (bool(target.matrix_dtypes) or interpreted)
-    by_lanes = _by_lanes(problem, target, matrix=matrix)
-    if by_lanes:
-        return by_lanes
-    if gemv.suits(problem.mode, problem.bits, problem.rows, problem.depth):
-        return "gemv"
-    if problem.rows <= FEW and matrix and problem.mode == "affine" and problem.bits in (2, 4, 8):
-        if interpreted:  # both are checked there
-            return "kept" if problem.rows % 2 else "groups"
-        # Triton (3.6) stops compiling the other one with an assertion where matrix instructions are WMMA.
-        return "kept" if target.vendor == "nvidia" or target.wave_size == WAVE64 else "groups"
-    # Without matrix instructions a product padded to 16 rows wastes the arithmetic that there is.
-    return "rows" if problem.rows <= FEWEST and (not matrix or 32 % problem.bits != 0) else "tiles"
-
-
-def _by_lanes(problem: Problem, target: Target, *, matrix: bool) -> str | None:
-    """Return which kernel takes a problem where lanes hold matrices as it means them to; None for none."""
-    form = (problem.rows, problem.mode, problem.bits, problem.group_size)
-    many = problem.columns * problem.depth >= MANY
-    # With groups of 32 lanes would spend more on scales than on codes.
-    fits = gemv.suits(problem.mode, problem.bits, problem.rows, problem.depth)
-    if form == (1, "affine", 4, 32) and many and problem.dtype != "float32" and fits:
-        return "gemv"
-    lanes = few.on_target(target) or (target.vendor == "cpu" and problem.rows % 3 == 0)
-    return "lanes" if lanes and matrix and problem.rows <= _most_lanes(problem) else None
-
-
-def _most_lanes(problem: Problem) -> int:
-    """Return up to how many rows of x lanes unpack weights of their own, where lanes hold matrices as that gives them.
-
-    With codes that straddle words or stand for floats, tiles (which gather or convert code by code) take over later.
-    """
-    return FEW if problem.mode == "affine" and 32 % problem.bits == 0 else 2 * FEW
+def _at_any_address(
+    x: torch.Tensor, w: torch.Tensor, scales: torch.Tensor, biases: torch.Tensor | None, form: Format, problem: Problem
+) -> Callable[..., torch.Tensor]:
+    """Plan what computes calls whose tensors do not begin at multiples of 16 bytes."""
+    run = select.implementation(OP, x.device, problem, aligned=False)
+    return plan_of(run, x, as_int32(w), scales, biases, form, problem)
 
 
 def _splits(config: Config, target: Target, programs: int, steps: int, least: int = 4) -> int:
@@ -199,22 +113,39 @@ def _splits(config: Config, target: Target, programs: int, steps: int, least: in
     return max(1, min(fill // programs, steps // least, 32))
 
 
-def _parts(out: torch.Tensor, splits: int) -> torch.Tensor:
-    """Return where a kernel writes: the output, or the workspace of partial sums."""
+def added(ops: Operands, main: LaunchPlan, splits: int, target: Target) -> Launches:
+    """Plan the launches of a kernel that computes parts of K, and of the one that adds them up."""
     if splits == 1:
-        return out
-    return allocate.empty((splits, *out.shape), dtype=torch.float32, device=out.device)
+        return lambda x, w, scales, biases, out: main((x, w, scales, biases, out))
+    config, size = config_for(NAME, "sum", "*", target), math.prod(ops.shape)
+    parts_of = allocate.Output((splits, *ops.shape), torch.float32, ops.x.device)
+    total = LaunchPlan(sum_kernel, (cdiv(size, config["BLOCK"]),), {"SPLITS": splits}, config, (size,))
+
+    def launches(
+        x: torch.Tensor, w: torch.Tensor, scales: torch.Tensor, biases: torch.Tensor | None, out: torch.Tensor
+    ) -> None:
+        parts = parts_of()
+        main((x, w, scales, biases, parts))
+        total((parts, out))
+
+    return launches
 
 
-def _sum(parts: torch.Tensor, out: torch.Tensor, splits: int, target: Target) -> None:
-    if splits > 1:
-        config = config_for(NAME, "sum", "*", target)
-        size = out.numel()
-        launch(sum_kernel, (cdiv(size, config["BLOCK"]),), (parts, out, size), {"SPLITS": splits}, config)
+def _lanes(ops: Operands, target: Target) -> Launches:
+    return few.plan(ops, config_for(NAME, "lanes", few_class(ops.problem), target), target)
 
 
-def _launch_rows(ops: Operands, out: torch.Tensor, config: Config, target: Target) -> None:
+def _gemv(ops: Operands, target: Target) -> Launches:
     p = ops.problem
+    planned = one_row.plan(
+        [p.columns], p.depth, p.group_size, p.bits, p.dtype, target,
+        batch=p.batch, x_stride=ops.x.stride(0), w_batch=ops.w_batch,
+    )  # fmt: skip
+    return lambda x, w, scales, biases, out: planned(one_row.operands(x, [(w, scales, biases)], [out]))
+
+
+def _rows(ops: Operands, target: Target) -> Launches:
+    p, config = ops.problem, config_for(NAME, "rows", tuning_class(ops.problem), target)
     words, groups = ops.w.shape[-1], ops.scales.shape[-1]
     units = words if 32 % p.bits == 0 else words // p.bits
     block_n, block_u = config["BLOCK_N"], config["BLOCK_U"]
@@ -224,118 +155,69 @@ def _launch_rows(ops: Operands, out: torch.Tensor, config: Config, target: Targe
         block_n //= 2
     tiles = cdiv(p.columns, block_n)
     steps = cdiv(units, block_u)
-    splits = _splits(config, target, tiles * others, steps, least=1)
-    per_split = cdiv(steps, splits) * block_u
+    per_split = cdiv(steps, _splits(config, target, tiles * others, steps, least=1)) * block_u
     splits = cdiv(units, per_split)
-    parts = _parts(out, splits)
-    args = (
-        ops.x, ops.w, ops.scales, ops.biases, parts, p.rows, p.columns, units, words, groups,
-        ops.x.stride(-2), ops.x.stride(0), ops.w_batch, per_split,
-    )  # fmt: skip
+    numbers = (p.rows, p.columns, units, words, groups, ops.x.stride(-2), ops.x.stride(0), ops.w_batch, per_split)
     constants = {
         "MODE": p.mode, "GROUP": p.group_size, "BITS": p.bits, "EVEN": units % block_u == 0, "BLOCK_N": block_n,
     }  # fmt: skip
-    launch(rows_kernel, (tiles, splits, others), args, constants, config)
-    _sum(parts, out, splits, target)
+    main = LaunchPlan(rows_kernel, (tiles, splits, others), constants, config, numbers, TYPES)
+    return added(ops, main, splits, target)
 
 
-def _gemv(ops: Operands, config: Config, target: Target) -> Callable[..., None]:
-    """Plan the launch for one row, of ``x, w, scales, biases, out``."""
-    p = ops.problem
-    planned = gemv.plan(
-        [p.columns], p.depth, p.group_size, p.bits, p.dtype, target,
-        config=config, batch=p.batch, x_stride=ops.x.stride(0), w_batch=ops.w_batch,
-    )  # fmt: skip
-    return lambda x, w, scales, biases, out: planned(gemv.operands(x, [(w, scales, biases)], [out]))
-
-
-def _launch_gemv(ops: Operands, out: torch.Tensor, config: Config, target: Target) -> None:
-    _gemv(ops, config, target)(ops.x, ops.w, ops.scales, ops.biases, out)
-
-
-def _launch_lanes(ops: Operands, out: torch.Tensor, config: Config, target: Target) -> None:
-    few.plan(ops, config, target)(ops.x, ops.w, ops.scales, ops.biases, out)
-
-
-def _launch_groups(ops: Operands, out: torch.Tensor, config: Config, target: Target) -> None:
-    p = ops.problem
+def _groups(ops: Operands, target: Target) -> Launches:
+    p, config = ops.problem, config_for(NAME, "groups", tuning_class(ops.problem), target)
     words, groups = ops.w.shape[-1], ops.scales.shape[-1]
     tiles = cdiv(p.columns, config["BLOCK_N"])
     others = cdiv(p.rows, config["BLOCK_M"]) * p.batch
     slices = config["SLICES"]
     steps = cdiv(groups, slices)
-    splits = _splits(config, target, tiles * others, steps)
-    per_split = cdiv(steps, splits) * slices
+    per_split = cdiv(steps, _splits(config, target, tiles * others, steps)) * slices
     splits = cdiv(groups, per_split)
-    parts = _parts(out, splits)
-    args = (
-        ops.x, ops.w, ops.scales, ops.biases, parts, p.rows, p.columns, words, groups,
-        ops.x.stride(-2), ops.x.stride(0), ops.w_batch, per_split,
-    )  # fmt: skip
+    numbers = (p.rows, p.columns, words, groups, ops.x.stride(-2), ops.x.stride(0), ops.w_batch, per_split)
     constants = {"GROUP": p.group_size, "BITS": p.bits, "EVEN": groups % slices == 0}
-    launch(groups_kernel, (tiles, splits, others), args, constants, config)
-    _sum(parts, out, splits, target)
+    main = LaunchPlan(groups_kernel, (tiles, splits, others), constants, config, numbers, TYPES)
+    return added(ops, main, splits, target)
 
 
-def _launch_kept(ops: Operands, out: torch.Tensor, config: Config, target: Target) -> None:
-    p = ops.problem
+def _kept(ops: Operands, target: Target) -> Launches:
+    p, config = ops.problem, config_for(NAME, "kept", tuning_class(ops.problem), target)
     words, groups = ops.w.shape[-1], ops.scales.shape[-1]
     # Four groups a wavefront.
     slices = min(config["SLICES"], next_power_of_2(cdiv(groups, 4)))
     splits = cdiv(groups, 4 * slices)
     others = cdiv(p.rows, config["BLOCK_M"]) * p.batch
-    tiles = cdiv(p.columns, config["BLOCK_N"])
     resident = config["fill"] * target.units
-    programs = min(tiles, max(1, resident // (splits * others)))
-    parts = _parts(out, splits)
-    args = (
-        ops.x, ops.w, ops.scales, ops.biases, parts, p.rows, p.columns, words, groups,
-        ops.x.stride(-2), ops.x.stride(0), ops.w_batch,
-    )  # fmt: skip
+    programs = min(cdiv(p.columns, config["BLOCK_N"]), max(1, resident // (splits * others)))
+    numbers = (p.rows, p.columns, words, groups, ops.x.stride(-2), ops.x.stride(0), ops.w_batch)
     constants = {
         "GROUP": p.group_size, "BITS": p.bits, "SLICES": slices, "EVEN": groups % (4 * slices) == 0,
     }  # fmt: skip
-    launch(kept_kernel, (programs, splits, others), args, constants, config)
-    _sum(parts, out, splits, target)
+    main = LaunchPlan(kept_kernel, (programs, splits, others), constants, config, numbers, TYPES)
+    return added(ops, main, splits, target)
 
 
-def _launch_tiles(ops: Operands, out: torch.Tensor, config: Config, target: Target) -> None:
+def _tiles(ops: Operands, target: Target) -> Launches:
     p = ops.problem
+    config = config_for(NAME, "tiles" if p.transpose else "columns", tuning_class(p), target)
     words, groups = ops.w.shape[-1], ops.scales.shape[-1]
     block_n, block_k = config["BLOCK_N"], config["BLOCK_K"]
     tiles = cdiv(p.rows, config["BLOCK_M"]) * cdiv(p.columns, block_n)
     steps = cdiv(p.depth, block_k)
-    splits = _splits(config, target, tiles * p.batch, steps)
-    per_split = cdiv(steps, splits) * block_k
+    per_split = cdiv(steps, _splits(config, target, tiles * p.batch, steps)) * block_k
     splits = cdiv(p.depth, per_split)
-    parts = _parts(out, splits)
-    args = (
-        ops.x, ops.w, ops.scales, ops.biases, parts, p.rows, p.columns, p.depth, words, groups,
-        ops.x.stride(-2), ops.x.stride(0), ops.w_batch, per_split,
-    )  # fmt: skip
+    numbers = (p.rows, p.columns, p.depth, words, groups, ops.x.stride(-2), ops.x.stride(0), ops.w_batch, per_split)
     constants: dict[str, object] = {
         "MODE": p.mode, "GROUP": p.group_size, "BITS": p.bits, "BLOCK_N": block_n, "BLOCK_K": block_k,
         # AMD's arithmetic in bf16 is fp32 with roundings, and most of its GPUs round in software.
         "WIDE": target.vendor == "amd" and p.dtype == "bfloat16",
     }  # fmt: skip
-    kernel = columns_kernel
+    function = columns_kernel
     if p.transpose:
-        kernel, constants["EVEN"], constants["WHOLE"] = tiles_kernel, p.depth % block_k == 0, p.columns % block_n == 0
+        function, constants["EVEN"], constants["WHOLE"] = tiles_kernel, p.depth % block_k == 0, p.columns % block_n == 0
         constants["WAITED"] = target.vendor == "nvidia"
-    launch(kernel, (tiles, splits, p.batch), args, constants, config)
-    _sum(parts, out, splits, target)
+    main = LaunchPlan(function, (tiles, splits, p.batch), constants, config, numbers, TYPES)
+    return added(ops, main, splits, target)
 
 
-_PLANS = {
-    "lanes": few.plan,
-    "gemv": _gemv,
-}
-_LAUNCHES = {
-    "lanes": _launch_lanes,
-    "rows": _launch_rows,
-    "gemv": _launch_gemv,
-    "groups": _launch_groups,
-    "kept": _launch_kept,
-    "tiles": _launch_tiles,
-    "columns": _launch_tiles,
-}
+lanes, gemv, rows, groups, kept, tiles, columns = map(kernel, (_lanes, _gemv, _rows, _groups, _kept, _tiles, _tiles))

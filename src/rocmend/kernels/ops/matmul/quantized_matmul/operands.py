@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 
 from rocmend.kernels.common.rows import shares_memory
 from rocmend.kernels.ops.matmul.quantized_matmul import Problem
+
+TYPES = (None, torch.int32, None, None, None)
+"""What the tensors of a launch are seen as: words may be given as uint32."""
+Launches = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor | None, torch.Tensor], None]
+"""Launch the kernels for ``x, w, scales, biases, out``."""
 
 
 class Operands:

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from rocmend.kernels.common.floats import ELEMENTS
 from rocmend.kernels.dtypes import BY_NAME
-from rocmend.kernels.ops.memory.copy import BYTES
-from rocmend.kernels.ops.memory.take import HERE
 from rocmend.kernels.ops.rowwise.sort.cases import elements
-from rocmend.kernels.suite import Call, Case, Maker, Size
+from rocmend.kernels.suite import Call, Case, Maker, size_of, sizes
 
 
 def any_elements(m: Maker, *shape: int, dtype: str) -> Tensor:
@@ -36,26 +35,21 @@ def _case(
 
     function = "take_along_axis" if along else "take"
     elements_ = torch.Size(shape).numel() + torch.Size(indices).numel()
-    size: Size = "tiny" if elements_ <= 2000 else "small" if elements_ <= 10000 else "large"
+    size = size_of(elements_, 2000, 10000)
     name = (
-        f"{'along-' if along else ''}{dtype}-{'x'.join(map(str, shape))}-{'x'.join(map(str, indices)) or 'scalar'}"
-        f"-axis{axis}-{kind}{'-outside' if beyond else ''}"
+        f"{'along-' if along else ''}{dtype}-{sizes(shape)}-{sizes(indices) or 'scalar'}"
+        f"-axis{axis}-{kind}{'-outside' * (beyond > 0)}"
     )
     return Case(
-        name,
-        make,
-        dtype,
-        size,
-        function=function,
-        reference=f"{HERE}.reference:{function}",
+        name, make, dtype, size, function=function,
         compiled=dtype in ("float32", "bfloat16") and kind == "int64" and shape in ((30, 256), (4, 9, 6), (5, 300)),
         edges=("empty",) if 0 in shape + indices else ("odd",),
-    )
+    )  # fmt: skip
 
 
 def cases() -> Iterator[Case]:
     """Yield the cases."""
-    for dtype in BYTES:
+    for dtype in ELEMENTS:
         yield _case(dtype, (13, 5), (4, 3), 0)
         yield _case(dtype, (3, 13), (3, 4), 1, along=True)
     for dtype in ("float32", "bfloat16"):

@@ -62,7 +62,7 @@ def gather_qmm(
     Raises:
         UsageError: Shapes, types or parameters that do not fit.
 
-    With few rows, a row of x whose numbers are not all finite, or reach 2¹¹² (5e33), may give NaN throughout; numbers
+    A row of x whose numbers are not all finite, or reach 2¹¹² (5e33), may give NaN throughout; with few rows, numbers
     from 2⁶³ (9.2e18) on may be taken as infinite with mxfp4 or K of more than 2048. Elsewhere, with 4 or 8 bits,
     numbers of x may be rounded: by less than 2⁻¹⁸ of the largest of 256 that stand together, or of 2⁻⁹⁶.
 
@@ -182,11 +182,8 @@ def _plan(
 
     a = arguments(x, Weights(*weights), None if up is None else Weights(*up), lhs, rhs, options)
     run: Callable[[Arguments], torch.Tensor] = implementation(OP, a.x.device, problem_of(a))
-    if not run.__module__.endswith(".host"):
-        return whole
-    from rocmend.kernels.ops.moe.gather_qmm.host import plan_call
-
-    return plan_call(a, lhs, rhs, whole) or whole
+    plan_call = getattr(run, "plan_call", None)  # the reference plans nothing
+    return (plan_call and plan_call(a, lhs, rhs, whole)) or whole
 
 
 def call(a: Arguments) -> torch.Tensor:

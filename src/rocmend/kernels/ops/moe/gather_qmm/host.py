@@ -2,55 +2,123 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 
-from rocmend.kernels import allocate, backends, executor
+from rocmend.kernels import allocate, backends, executor, select
 from rocmend.kernels.arithmetic import cdiv, next_power_of_2
-from rocmend.kernels.common.routing import direct_is_better, route, tiles_at_most
 from rocmend.kernels.dtypes import NAMES
-from rocmend.kernels.launch import LaunchPlan, launch
-from rocmend.kernels.ops.matmul.quantized_matmul import gemv
-from rocmend.kernels.ops.moe.gather_qmm import shape_class
+from rocmend.kernels.launch import LaunchPlan
+from rocmend.kernels.ops.matmul.quantized_matmul import gemv as one_row
+from rocmend.kernels.ops.moe.gather_qmm import NAME, OP, SINGLE_PAIRS, shape_class
 from rocmend.kernels.ops.moe.gather_qmm.arguments import Arguments, Weights
+from rocmend.kernels.ops.moe.gather_qmm.kernels.columns import columns_kernel
 from rocmend.kernels.ops.moe.gather_qmm.kernels.grouped import grouped_kernel
 from rocmend.kernels.ops.moe.gather_qmm.kernels.pairs import pairs_kernel
-from rocmend.kernels.ops.moe.gather_qmm.kernels.prepare import prepare_kernel
+from rocmend.kernels.ops.moe.gather_qmm.kernels.prepare import arrange_kernel, prepare_kernel
 from rocmend.kernels.ops.moe.gather_qmm.kernels.tiles import tiles_kernel
 from rocmend.kernels.ops.moe.gather_qmm.problem import problem_of
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import Config, config_for
-from rocmend.kernels.without import nvidia_only
 
 Launches = Callable[[Sequence[torch.Tensor | None]], None]
 """Of x, weights, second weights, the output and indices."""
+Plan = Callable[[Arguments, Target, Sequence[torch.dtype | None]], Launches]
 _NO_WEIGHTS = (None, None, None)
-SINGLE_PAIRS = 16
-"""Rows up to which a launch is bound by latency."""
+_LARGE = 1 << 31
+"""Elements from which offsets have more than 32 bits."""
 
 
-def run(a: Arguments) -> torch.Tensor:
-    """Multiply; see ``function.gather_qmm``."""
-    m, k = a.x.shape[-2:]
-    out = allocate.empty((*a.pairs.shape, m, a.n), dtype=a.dtype, device=a.x.device)
-    if out.numel() == 0:
+class Kernel:
+    """An implementation of the op by a kernel.
+
+    Args:
+        plan: Plans its launches; a type for each of the ten tensors, or None, says what it is seen as.
+        aligned: Whether the kernel takes tensors at multiples of 16 bytes only; others go to another implementation.
+    """
+
+    def __init__(self, plan: Plan, *, aligned: bool = False) -> None:
+        self.plan, self.aligned = plan, aligned
+
+    def __call__(self, a: Arguments) -> torch.Tensor:
+        """Multiply; see ``function.gather_qmm``."""
+        m, k = a.x.shape[-2:]
+        out = allocate.empty((*a.pairs.shape, m, a.n), dtype=a.dtype, device=a.x.device)
+        if out.numel() == 0:
+            return out
+        if k == 0:
+            return out.zero_()
+        x = _at(a.x.to(a.dtype).contiguous(), 4)
+        weights = (*_aligned(a.weights), *(_aligned(a.up) if a.up is not None else (None, None, None)))
+        self.launches(a)((x, *weights, out, a.pairs.lhs, a.pairs.rhs))
         return out
-    if k == 0:
-        return out.zero_()
-    x = _at(a.x.to(a.dtype).contiguous(), 4)
-    kind = shape_class(problem_of(a))
-    weights = (*_aligned(a.weights), *(_aligned(a.up) if a.up is not None else (None, None, None)))
-    if kind == "few":
-        _few(a)((x, *weights, out, a.pairs.lhs, a.pairs.rhs))
-        return out
-    target = executor.target_for(a.x.device)
-    if _has_tiles(a, target):
-        _many(a, kind, target)((x, *weights, out, a.pairs.lhs, a.pairs.rhs))
-        return out
-    config = config_for("gather_qmm", "grouped", f"{kind}-gated" if a.up is not None else kind, target)
-    _grouped(a, x, weights, out, _constants(a), config)
-    return out
+
+    def launches(self, a: Arguments, types: Sequence[torch.dtype | None] = (None,) * 10) -> Launches:
+        """Plan the launches of x, weights, second weights, the output and indices."""
+        planned = self.plan(a, executor.target_for(a.x.device), types)
+        if not self.aligned:
+            return planned
+
+        @functools.cache
+        def at_any_address() -> Launches:
+            other: Any = select.implementation(OP, a.x.device, problem_of(a), aligned=False)
+            planned: Launches = other.launches(a, types)
+            return planned
+
+        def launches(tensors: Sequence[torch.Tensor | None]) -> None:
+            (planned if backends.aligned(*tensors[:7]) else at_any_address())(tensors)
+
+        return launches
+
+    def plan_call(
+        self, a: Arguments, lhs: torch.Tensor | None, rhs: torch.Tensor | None, whole: Callable[..., torch.Tensor]
+    ) -> Callable[..., torch.Tensor] | None:
+        """Plan calls of tensors that are used as they are; None for others.
+
+        Args:
+            a: Arguments of such a call.
+            lhs: Indices as they were given.
+            rhs: The like.
+            whole: Takes what the plan takes, and computes it from the start: for tensors that lie at odd addresses.
+        """
+        tensors = (a.x, *a.weights, *(a.up or ()), lhs, rhs)
+        m, k = a.x.shape[-2:]
+        if rhs is None or tuple(rhs.shape) != a.pairs.shape or (lhs is not None and tuple(lhs.shape) != a.pairs.shape):
+            return None
+        if any(one is not None and not one.is_contiguous() for one in tensors) or a.x.dtype != a.dtype:
+            return None
+        if 0 in (a.pairs.count, m, k, a.n):
+            return None
+        signed = [torch.int32 if one is not None and one.dtype == torch.uint32 else None for one in (lhs, rhs)]
+        words = torch.int32  # given as uint32, maybe
+        types = (None, words, None, None, None if a.up is None else words, None, None, None, *signed)
+        launched = self.launches(a, types)
+        output = allocate.Output((*a.pairs.shape, m, a.n), a.dtype, a.x.device)
+        one_lhs, few = a.pairs.lhs is not None, shape_class(problem_of(a)) == "few"
+
+        def call(
+            x: torch.Tensor,
+            weights: Sequence[torch.Tensor | None],
+            up: Sequence[torch.Tensor | None] | None,
+            lhs: torch.Tensor | None,
+            rhs: torch.Tensor | None,
+        ) -> torch.Tensor:
+            first = (*weights, None) if len(weights) == 2 else weights
+            second = _NO_WEIGHTS if up is None else (*up, None) if len(up) == 2 else up
+            for words in (first[0], second[0]):
+                if words is not None and words.data_ptr() % 8:
+                    return whole(x, weights, up, lhs, rhs)
+            for one in (x,) if few else (x, *first[1:], *second[1:]):
+                if one is not None and one.data_ptr() % 4:
+                    return whole(x, weights, up, lhs, rhs)
+            out = output()
+            launched((x, *first, *second, out, lhs if one_lhs else None, rhs))
+            return out
+
+        return call
 
 
 def _constants(a: Arguments) -> dict[str, object]:
@@ -60,24 +128,12 @@ def _constants(a: Arguments) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _few(a: Arguments, types: Sequence[torch.dtype | None] = ()) -> Launches:
-    """Plan the launch for few rows, of x, weights, second weights, the output and indices."""
-    target = executor.target_for(a.x.device)
-    taken = backends.taken("gather_qmm", problem_of(a), target, kind="few", has_lhs=a.pairs.lhs is not None)
-    if taken is not None:
-        planned: Launches = taken.plan(a, types, lambda: _any_address(a, target, types))
-        return planned
-    return _any_address(a, target, types)
-
-
-def _any_address(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) -> Launches:
-    """Plan the launch for few rows whose tensors may lie where they like."""
+def _pairs(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) -> Launches:
+    """Plan the launch for rows by themselves, of any format."""
     rows = a.pairs.count * a.x.shape[-2]
-    if a.x.shape[-2] == 1 and gemv.suits(a.form.mode, a.form.bits, 1, a.x.shape[-1]):
-        return _gemv(a, target, types)
     m, k = a.x.shape[-2:]
     size = "single" if rows <= SINGLE_PAIRS else "several"
-    config = config_for("gather_qmm", "pairs" if a.up is None else "gated", size, target)
+    config = config_for(NAME, "pairs" if a.up is None else "gated", size, target)
     constants = _constants(a) | {"BK": _width(k, config["BK"], a.form.group_size)}
     grid = (rows * cdiv(a.n, config["BN"]),)
     numbers = (m, a.n, k, a.form.words(k), k // a.form.group_size, a.pairs.divisor)
@@ -87,8 +143,8 @@ def _any_address(a: Arguments, target: Target, types: Sequence[torch.dtype | Non
 def _gemv(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) -> Launches:
     """Plan the launch for rows by themselves with affine codes that do not straddle words."""
     k = a.x.shape[-1]
-    experts = gemv.Experts(a.pairs.lhs is not None, a.pairs.divisor, (types[8], types[9]) if types else (None, None))
-    planned = gemv.plan(
+    experts = one_row.Experts(a.pairs.lhs is not None, a.pairs.divisor, (types[8], types[9]))
+    planned = one_row.plan(
         [a.n], k, a.form.group_size, a.form.bits, NAMES[a.dtype], target, gated=a.up is not None, batch=a.pairs.count,
         x_stride=k, w_batch=a.n, experts=experts,
     )  # fmt: skip
@@ -97,82 +153,105 @@ def _gemv(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) -> 
     def launches(tensors: Sequence[torch.Tensor | None]) -> None:
         x, *weights, out, lhs, rhs = tensors
         triples = [weights[first : first + 3] for first in range(0, 3 * count, 3)]
-        planned(gemv.operands(x, triples, [out], lhs, rhs))
+        planned(one_row.operands(x, triples, [out], lhs, rhs))
 
     return launches
 
 
-def plan_call(
-    a: Arguments, lhs: torch.Tensor | None, rhs: torch.Tensor | None, whole: Callable[..., torch.Tensor]
-) -> Callable[..., torch.Tensor] | None:
-    """Plan calls of tensors that are used as they are; None for others.
+def _arranged(
+    a: Arguments, target: Target, height: int, unit: int, rhs: torch.dtype | None
+) -> tuple[LaunchPlan, int, Callable[[], tuple[torch.Tensor | None, torch.Tensor | None, torch.Tensor]]]:
+    """Plan the launch before ``grouped`` or ``columns``: of x, indices, ordered x, sums and the table.
 
-    Args:
-        a: Arguments of such a call.
-        lhs: Indices as they were given.
-        rhs: The like.
-        whole: Takes what the plan takes, and computes it from the start: for tensors that lie at odd addresses.
+    Returns:
+        The launch, the places of its table, and what allocates ordered x (None where x is taken as it is), the sums of
+        each ``unit`` columns (None where there is no unit) and the table.
     """
-    tensors = (a.x, *a.weights, *(a.up or ()), lhs, rhs)
-    m, k = a.x.shape[-2:]
-    if rhs is None or tuple(rhs.shape) != a.pairs.shape or (lhs is not None and tuple(lhs.shape) != a.pairs.shape):
-        return None
-    if any(one is not None and not one.is_contiguous() for one in tensors) or a.x.dtype != a.dtype:
-        return None
-    if 0 in (a.pairs.count, m, k, a.n):
-        return None
-    signed = [torch.int32 if one is not None and one.dtype == torch.uint32 else None for one in (lhs, rhs)]
-    words = torch.int32  # given as uint32, maybe
-    types = (None, words, None, None, None if a.up is None else words, None, None, None, *signed)
-    kind, target = shape_class(problem_of(a)), executor.target_for(a.x.device)
-    if kind == "few":
-        launched: Launches = _few(a, types)
-    elif _has_tiles(a, target):
-        launched = _many(a, kind, target, types)
-    else:
-        return None
-    output = allocate.Output((*a.pairs.shape, m, a.n), a.dtype, a.x.device)
-    one_lhs, few = a.pairs.lhs is not None, kind == "few"
+    pairs, (m, k), form = a.pairs, a.x.shape[-2:], a.form
+    config = config_for(NAME, "arrange", "*", target)
+    rows = a.x.shape[:-2].numel() * m if unit else 0
+    slots = pairs.count * m // height + a.experts
+    block = min(config["BLOCK"], max(16, next_power_of_2(pairs.count)))
+    once, paired = pairs.count <= block, bool(unit) and _paired(a)
+    constants = {
+        "BITS": form.bits, "PAIRED": paired, "BK": unit or 1, "BM": height, "BLOCK": block, "ONCE": once,
+        "ORDERED": a.ordered and once,
+    }  # fmt: skip
+    numbers = (pairs.count, m, a.experts, k, slots)
+    plan = LaunchPlan(arrange_kernel, (a.experts + rows,), constants, config, numbers, (None, rhs, None, None, None))
+    table_of = allocate.Output((slots * 4 + pairs.count,), torch.int32, a.x.device)
+    sums_of = allocate.Output((rows * k // unit,), torch.float32, a.x.device) if unit else None
+    ordered_of = allocate.Output((rows * k,), a.dtype, a.x.device) if paired else None
 
-    def call(
-        x: torch.Tensor,
-        weights: Sequence[torch.Tensor | None],
-        up: Sequence[torch.Tensor | None] | None,
-        lhs: torch.Tensor | None,
-        rhs: torch.Tensor | None,
-    ) -> torch.Tensor:
-        first = (*weights, None) if len(weights) == 2 else weights
-        second = _NO_WEIGHTS if up is None else (*up, None) if len(up) == 2 else up
-        for words in (first[0], second[0]):
-            if words is not None and words.data_ptr() % 8:
-                return whole(x, weights, up, lhs, rhs)
-        for one in (x,) if few else (x, *first[1:], *second[1:]):
-            if one is not None and one.data_ptr() % 4:
-                return whole(x, weights, up, lhs, rhs)
-        out = output()
-        launched((x, *first, *second, out, lhs if one_lhs else None, rhs))
-        return out
+    def allocated() -> tuple[torch.Tensor | None, torch.Tensor | None, torch.Tensor]:
+        ordered, sums = (None if one is None else one() for one in (ordered_of, sums_of))
+        return ordered, sums, table_of()
 
-    return call
+    return plan, slots, allocated
 
 
-def _has_tiles(a: Arguments, target: Target) -> bool:
-    """Return whether the kernel for many rows takes a problem: NVIDIA's assembly, for bf16 and fp16."""
-    taken = target.vendor == "cpu" or nvidia_only("gather_qmm.tiles", target)
-    if not taken or a.dtype == torch.float32 or not a.transpose:
-        return False
-    if a.form.mode == "mxfp4":
-        return a.dtype == torch.bfloat16
-    return a.form.mode == "affine" and a.form.bits in {4, 8}
+def _paired(a: Arguments) -> bool:
+    """Return whether codes leave a word in pairs."""
+    of_half = 8 if a.dtype == torch.float16 else 4
+    return a.form.affine and a.dtype != torch.float32 and 16 % a.form.bits == 0 and a.form.bits <= of_half
 
 
-def _many(a: Arguments, kind: str, target: Target, types: Sequence[torch.dtype | None] = (None,) * 10) -> Launches:
-    """Plan the two launches for many rows, of the tensors that ``_few`` takes."""
-    taken = backends.taken("gather_qmm", problem_of(a), target, kind=kind, has_lhs=a.pairs.lhs is not None)
-    if taken is not None:
-        planned: Launches = taken.plan(a, types, lambda: _tiles(a, kind, target, types))
-        return planned
-    return _tiles(a, kind, target, types)
+def _record(a: Arguments, kernel: str, target: Target) -> Config:
+    """Return the record of ``grouped`` or ``columns``."""
+    kind = shape_class(problem_of(a)).replace("few", "low")
+    return config_for(NAME, kernel, kind if a.up is None else f"{kind}-gated", target)
+
+
+def _grouped(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) -> Launches:
+    """Plan the two launches for rows that share experts."""
+    config, form, (m, k) = _record(a, "grouped", target), a.form, a.x.shape[-2:]
+    block = min(config["BK"], form.group_size) if form.affine else max(config["BK"], form.group_size)
+    arrange, slots, allocated = _arranged(a, target, config["BM"], block if form.affine else 0, types[9])
+    constants = _constants(a) | {
+        "PAIRED": _paired(a), "EVEN": k % block == 0, "WHOLE": a.n % config["BN"] == 0, "BK": block,
+        "LARGE": max(a.x.numel(), a.pairs.count * m * a.n) >= _LARGE,
+    }  # fmt: skip
+    main = LaunchPlan(
+        grouped_kernel,
+        (slots * cdiv(a.n, config["BN"]),),
+        constants,
+        config,
+        (m, a.n, k, form.words(k), k // form.group_size, a.pairs.divisor, slots),
+        (None, None, *types[1:7], None, types[8], None),
+    )
+
+    def launches(tensors: Sequence[torch.Tensor | None]) -> None:
+        x, *weights, out, lhs, rhs = tensors
+        ordered, sums, table = allocated()
+        arrange((x, rhs, ordered, sums, table))
+        main((x if ordered is None else ordered, sums, *weights, out, lhs, table))
+
+    return launches
+
+
+def _columns(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) -> Launches:
+    """Plan the two launches for weights that are not transposed."""
+    config, (m, k) = _record(a, "columns", target), a.x.shape[-2:]
+    arrange, slots, allocated = _arranged(a, target, config["BM"], 0, types[9])
+    constants = _constants(a)
+    del constants["GATED"]
+    words, groups = a.weights.words.shape[-1], a.weights.scales.shape[-1]
+    main = LaunchPlan(
+        columns_kernel,
+        (slots * cdiv(a.n, config["BN"]),),
+        constants,
+        config,
+        (m, a.n, k, words, groups, a.pairs.divisor, slots),
+        (None, *types[1:4], None, types[8], None),
+    )
+
+    def launches(tensors: Sequence[torch.Tensor | None]) -> None:
+        x, w, scales, biases, *_, out, lhs, rhs = tensors
+        _, _, table = allocated()
+        arrange((x, rhs, None, None, table))
+        main((x, w, scales, biases, out, lhs, table))
+
+    return launches
 
 
 def _class(a: Arguments, kind: str) -> str:
@@ -186,13 +265,11 @@ def _class(a: Arguments, kind: str) -> str:
     return kind if a.up is None else f"{kind}-gated"
 
 
-def _tiles(
-    a: Arguments, kind: str, target: Target, types: Sequence[torch.dtype | None] = (None,) * 10
-) -> Callable[[Sequence[torch.Tensor | None]], None]:
-    """Plan the two launches for many rows, of the tensors that ``_few`` takes."""
+def _tiles(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) -> Launches:
+    """Plan the two launches for many rows on NVIDIA's matrix units."""
     form, pairs, (m, k) = a.form, a.pairs, a.x.shape[-2:]
-    class_ = _class(a, kind)
-    config = config_for("gather_qmm", "tiles", class_, target)
+    class_ = _class(a, shape_class(problem_of(a)))
+    config = config_for(NAME, "tiles", class_, target)
     # As many bytes of a row whatever the width of a code is, and no less than a group.
     wide = max(config["BK"] * 4 // form.bits, form.group_size)
     block = 512 // form.bits
@@ -202,7 +279,7 @@ def _tiles(
     fold = form.mode == "affine" and a.dtype == torch.bfloat16
     ordered_of = allocate.Output((matrices * m * (padded + 2 * groups * fold),), a.dtype, a.x.device)
     table_of = allocate.Output((slots * 4 + pairs.count,), torch.int32, a.x.device)
-    first = config_for("gather_qmm", "prepare", class_, target)
+    first = config_for(NAME, "prepare", class_, target)
     of_pairs = min(first["BLOCK"], max(16, next_power_of_2(pairs.count)))
     prepare = LaunchPlan(
         prepare_kernel,
@@ -280,28 +357,4 @@ def _at(tensor: torch.Tensor, multiple: int) -> torch.Tensor:
     return tensor.clone() if tensor.device.type != "meta" and tensor.data_ptr() % multiple else tensor
 
 
-def _grouped(
-    a: Arguments,
-    x: torch.Tensor,
-    weights: tuple[torch.Tensor | None, ...],
-    out: torch.Tensor,
-    constants: dict[str, object],
-    config: Config,
-) -> None:
-    m, k = x.shape[-2:]
-    count, experts, height = a.pairs.count, a.experts, config["BM"]
-    direct = direct_is_better(count, m, experts, height)
-    blocks = cdiv(a.n, config["BN"])
-    constants |= {"DIRECT": direct, "TRANSPOSE": a.transpose, "EXPERTS": next_power_of_2(experts)}
-    constants["WAITED"] = executor.target_for(x.device).vendor == "nvidia"
-    if direct:
-        order, counts, tiles = None, None, count * cdiv(m, height)
-    else:
-        tiles = tiles_at_most(count, m, experts, height)
-        counts, order = route(a.pairs, experts, ordered=a.ordered)
-    constants["ORDERED"] = order is None
-    words, groups = a.weights.words.shape[-1], a.weights.scales.shape[-1]
-    args = (
-        x, *weights, out, a.pairs.lhs, a.pairs.rhs, order, counts, m, a.n, k, words, groups, a.pairs.divisor, experts,
-    )  # fmt: skip
-    launch(grouped_kernel, (tiles * blocks,), args, constants, config)
+gemv, pairs, tiles, grouped, columns = map(Kernel, (_gemv, _pairs, _tiles, _grouped, _columns))

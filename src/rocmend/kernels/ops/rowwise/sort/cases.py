@@ -7,11 +7,9 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from rocmend.kernels.common.floats import NUMBERS
 from rocmend.kernels.dtypes import BY_NAME
-from rocmend.kernels.ops.rowwise.sort import BYTES
 from rocmend.kernels.suite import Call, Case, Maker, Size
-
-HERE = "rocmend.kernels.ops.rowwise.sort"
 
 
 def elements(m: Maker, *shape: int, dtype: str) -> Tensor:
@@ -29,7 +27,7 @@ def elements(m: Maker, *shape: int, dtype: str) -> Tensor:
     if dtype == "bool":
         return m.integers(0, 2, *shape, dtype="uint8").bool()
     signed = {"uint16": "int16", "uint32": "int32", "uint64": "int64"}.get(dtype, dtype)
-    wide = {1: "int8", 2: "int16", 4: "int32", 8: "int64"}[BYTES[dtype]]
+    wide = {1: "int8", 2: "int16", 4: "int32", 8: "int64"}[NUMBERS[dtype]]
     info = torch.iinfo(BY_NAME[wide])
     low = m.integers(info.min // 2, info.max // 2, *shape, dtype="int64")
     few = m.integers(-3, 4, *shape, dtype="int64")
@@ -45,7 +43,7 @@ def _case(dtype: str, *shape: int, axis: int | None = -1, indices: bool = False,
     length = max(shape) if shape else 1
     size: Size = "tiny" if length <= 128 else "small" if torch.Size(shape).numel() <= 1000 else "large"
     label = "x".join(map(str, shape)) or "scalar"
-    name = f"{'arg' if indices else ''}{dtype}-{label}-axis{axis}{'-permuted' if permuted else ''}"
+    name = f"{'arg' if indices else ''}{dtype}-{label}-axis{axis}{'-permuted' * permuted}"
     marks = ("strides",) if permuted else ("empty",) if 0 in shape else ("nan", "odd")
     return Case(
         name,
@@ -53,7 +51,6 @@ def _case(dtype: str, *shape: int, axis: int | None = -1, indices: bool = False,
         "int64" if indices else dtype,
         size,
         function="argsort" if indices else "sort",
-        reference=f"{HERE}.reference:{'argsort' if indices else 'sort'}",
         compiled=dtype in ("float32", "bfloat16", "int64")
         and shape in ((16, 2048), (2, 50000), (16, 128), (1, 4096))
         and not permuted,
@@ -63,7 +60,7 @@ def _case(dtype: str, *shape: int, axis: int | None = -1, indices: bool = False,
 
 def cases() -> Iterator[Case]:
     """Yield the cases."""
-    for dtype in BYTES:
+    for dtype in NUMBERS:
         yield _case(dtype, 3, 50)
         yield _case(dtype, 3, 50, indices=True)
         yield _case(dtype, 300)

@@ -1,112 +1,183 @@
-"""Many rows: tiles of rows that go to the same expert, against tiles of its weights, on the matrix units."""
+"""Many rows: a tile of rows that go to one expert against a tile of its weights, on the matrix units.
+
+An affine weight is multiplied as the integer that it is stored as, which every type of x holds exactly; the product of
+a group is scaled in fp32. So unpacking costs one or two instructions a weight, and no weight is rounded. The weights of
+the other formats are scaled first: exact in bf16, too.
+"""
 
 from __future__ import annotations
 
 import triton
 import triton.language as tl
 
-from rocmend.kernels.common.routing_kernels import tile_of
+from rocmend.kernels.common.chunks import codes8, window8
+from rocmend.kernels.common.packing import halves
 from rocmend.kernels.common.weights import weight_tile
-from rocmend.kernels.language import dot, narrow, waited
+from rocmend.kernels.language import INTERPRETED, dot, exact, narrow
+
+
+@triton.jit
+def _codes(
+    w_ptr, w_at, first, zero, ROWS: tl.constexpr, COLUMNS: tl.constexpr, BITS: tl.constexpr, PAIRED: tl.constexpr,
+    dtype: tl.constexpr,
+):  # fmt: skip
+    """Return codes [ROWS, COLUMNS] from column ``first`` on, exactly; where PAIRED, plus 128 (bf16) or 1024 (fp16).
+
+    PAIRED: in the order of ``arrange_kernel``: a shift and ``v_and_or_b32`` put two codes under an exponent. ``zero``
+    is not known to the compiler to be 0, so that mask and exponent stand in registers.
+    """
+    WORDS: tl.constexpr = COLUMNS * BITS // 32
+    if 32 % BITS == 0:
+        packed = tl.load(w_ptr + first * BITS // 32 + (w_at + tl.arange(0, WORDS)[None, :]))
+        if PAIRED:
+            pair = packed[:, :, None] >> (tl.arange(0, 16 // BITS) * BITS)[None, None, :]
+            if INTERPRETED:
+                MASK: tl.constexpr = (1 << BITS) - 1
+                codes = tl.join((pair & MASK).to(tl.float32), ((pair >> 16) & MASK).to(tl.float32))
+            else:
+                ones: tl.constexpr = 0x64006400 if dtype == tl.float16 else 0x43004300
+                pair = (pair & ((((1 << BITS) - 1) * 0x10001) + zero)) | (ones + zero)
+                codes = tl.join(pair.to(tl.int16), (pair >> 16).to(tl.int16)).to(dtype, bitcast=True)
+        else:
+            even, odd = halves(packed, BITS)
+            codes = tl.join(exact(even.to(tl.float32), dtype), exact(odd.to(tl.float32), dtype))
+        codes = tl.reshape(codes, [ROWS, COLUMNS])
+    else:
+        chunk = first // 8 + tl.arange(0, COLUMNS // 8)
+        window = window8(w_ptr + w_at, chunk[None, :], (w_at >= 0) & (chunk >= 0)[None, :], BITS)
+        codes = codes8(window[:, :, None], tl.arange(0, 8)[None, None, :], BITS).to(tl.float32)
+        codes = tl.reshape(exact(codes, dtype), [ROWS, COLUMNS])
+    return codes
+
+
+@triton.jit
+def _product(
+    w_ptr, w_at, scale, bias, sums, x, start, zero, total,
+    BITS: tl.constexpr, PAIRED: tl.constexpr, BN: tl.constexpr, BM: tl.constexpr, BK: tl.constexpr,
+    dtype: tl.constexpr,
+):  # fmt: skip
+    """Add the product of BK columns of affine weights, of one group: ``scale * (codes @ x) + bias * sum(x)``."""
+    OFFSET: tl.constexpr = 0 if INTERPRETED or not PAIRED else 1024 if dtype == tl.float16 else 128
+    codes = _codes(w_ptr, w_at, start, zero, BN, BK, BITS, PAIRED, dtype)
+    scale = scale.to(tl.float32)
+    product = dot(codes, x, tl.zeros([BN, BM], tl.float32))
+    return total + product * scale + sums[None, :] * (bias.to(tl.float32) - OFFSET * scale)
+
+
+@triton.jit
+def _rows(
+    x_ptr, sums_ptr, w_ptr, scales_ptr, biases_ptr, up_ptr, up_scales_ptr, up_biases_ptr, out_ptr, lhs_ptr, pairs_ptr,
+    entry, expert, column, m, n, k, words, groups, divisor, zero,
+    MODE: tl.constexpr, BITS: tl.constexpr, GROUP: tl.constexpr, GATED: tl.constexpr, HAS_LHS: tl.constexpr,
+    PAIRED: tl.constexpr, EVEN: tl.constexpr, WHOLE: tl.constexpr, LARGE: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, STAGES: tl.constexpr,
+):  # fmt: skip
+    """Compute at most BM rows, of the tile at ``entry`` of the table."""
+    dtype: tl.constexpr = x_ptr.dtype.element_ty
+    rows, first = tl.load(entry + 3), tl.load(entry + 2)
+    # Rows that are too many are the last one again, which costs no memory traffic, and are not stored.
+    place = tl.minimum(tl.arange(0, BM), rows - 1) + first
+    pairs = tl.load(pairs_ptr + place // m)
+    if HAS_LHS:
+        matrix = tl.load(lhs_ptr + pairs).to(tl.int32)
+    else:
+        matrix = pairs // divisor
+    source = matrix * m + place % m
+    sums_at = source * (k // BK)
+    if LARGE:
+        source = source.to(tl.int64)
+    x_at = x_ptr + source[None, :] * k + tl.arange(0, BK)[:, None]
+    # Scalar bases with offsets of 32 bits, which gate and up, scales and biases share, take few registers.
+    row = tl.minimum(column, n - 1)[:, None]
+    w_at, scale_at = row * words, row * groups
+    base, scale_base = expert * n * words, expert * n * groups
+    w_ptr, scales_ptr = w_ptr + base, scales_ptr + scale_base
+    if MODE == "affine":
+        biases_ptr += scale_base
+    if GATED:
+        up_ptr, up_scales_ptr = up_ptr + base, up_scales_ptr + scale_base
+        if MODE == "affine":
+            up_biases_ptr += scale_base
+    total = tl.zeros([BN, BM], tl.float32)
+    total_up = tl.zeros([BN, BM], tl.float32)
+    if MODE == "affine":
+        steps = k // BK
+        for step in tl.range(0, steps, num_stages=STAGES):
+            group = step * BK // GROUP
+            scale, bias = tl.load(scales_ptr + group + scale_at), tl.load(biases_ptr + group + scale_at)
+            sums = tl.load(sums_ptr + step + sums_at)
+            x = tl.load(x_at + step * BK)
+            total = _product(w_ptr, w_at, scale, bias, sums, x, step * BK, zero, total, BITS, PAIRED, BN, BM, BK, dtype)
+            if GATED:
+                scale, bias = tl.load(up_scales_ptr + group + scale_at), tl.load(up_biases_ptr + group + scale_at)
+                total_up = _product(
+                    up_ptr, w_at, scale, bias, sums, x, step * BK, zero, total_up,
+                    BITS, PAIRED, BN, BM, BK, dtype,
+                )  # fmt: skip
+    else:
+        every = row >= 0
+        for start in tl.range(0, k, BK, num_stages=STAGES):
+            if EVEN:
+                x = tl.load(x_at + start)
+            else:
+                x = tl.load(x_at + start, mask=(start + tl.arange(0, BK) < k)[:, None], other=0.0)
+            tile = weight_tile(
+                w_ptr + w_at, scales_ptr + scale_at, None, start, k, every, dtype, MODE, BITS, GROUP, BN, BK, True
+            )  # fmt: skip
+            total = dot(tile, x, total)
+            if GATED:
+                tile = weight_tile(
+                    up_ptr + w_at, up_scales_ptr + scale_at, None, start, k, every, dtype,
+                    MODE, BITS, GROUP, BN, BK, True,
+                )  # fmt: skip
+                total_up = dot(tile, x, total_up)
+    if GATED:
+        total = total / (1.0 + tl.exp(-total)) * total_up
+    # Found anew: what is kept across the loop takes registers from it.
+    rows, first = tl.load(entry + 3, volatile=True), tl.load(entry + 2, volatile=True)
+    place = tl.minimum(tl.arange(0, BM), rows - 1) + first
+    row = tl.load(pairs_ptr + place // m) * m + place % m
+    if LARGE:
+        row = row.to(tl.int64)
+    out = out_ptr + (row[None, :] * n + column[:, None])
+    inside = (tl.arange(0, BM) < rows)[None, :]
+    if not WHOLE:
+        inside = inside & (column < n)[:, None]
+    tl.store(out, narrow(total, out_ptr.dtype.element_ty), mask=inside)
 
 
 @triton.jit
 def grouped_kernel(
-    x_ptr, w_ptr, scales_ptr, biases_ptr, up_ptr, up_scales_ptr, up_biases_ptr, out_ptr,
-    lhs_ptr, rhs_ptr, order_ptr, counts_ptr, m, n, k, words, groups, divisor, experts,
-    MODE: tl.constexpr, BITS: tl.constexpr, GROUP: tl.constexpr, GATED: tl.constexpr, TRANSPOSE: tl.constexpr,
-    HAS_LHS: tl.constexpr, DIRECT: tl.constexpr, ORDERED: tl.constexpr, EXPERTS: tl.constexpr,
-    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, WIDE: tl.constexpr, STAGES: tl.constexpr,
-    WAITED: tl.constexpr,
+    x_ptr, sums_ptr, w_ptr, scales_ptr, biases_ptr, up_ptr, up_scales_ptr, up_biases_ptr, out_ptr, lhs_ptr, table_ptr,
+    m, n, k, words, groups, divisor, slots,
+    MODE: tl.constexpr, BITS: tl.constexpr, GROUP: tl.constexpr, GATED: tl.constexpr, HAS_LHS: tl.constexpr,
+    PAIRED: tl.constexpr, EVEN: tl.constexpr, WHOLE: tl.constexpr, LARGE: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, STAGES: tl.constexpr, HALVED: tl.constexpr,
 ):  # fmt: skip
-    """A tile of BM rows and BN columns of ``x @ w`` or ``x @ w.T``, or of ``silu(x @ w.T) * (x @ up.T)``.
+    """A tile of BM rows of one expert and BN columns of ``x @ w.T``, or of ``silu(x @ w.T) * (x @ up.T)``.
 
-    DIRECT: the tiles of a pair follow each other, whatever its expert is; nothing has been counted. Otherwise a tile
-    holds rows of one expert; the grid is as large as the most tiles that there can be, and those too many end at once.
-    ``words`` and ``groups`` are a row's. WAITED: see ``waited``.
+    x, its sums of each BK columns and the table are those of ``arrange_kernel``. Programs: (tiles · blocks of n).
+    EVEN: K is whole steps (affine: always). WHOLE: n is whole blocks. LARGE: x or the output has 2^31 elements or more.
+    HALVED: a tile with half the rows or fewer takes half the products.
     """
-    dtype: tl.constexpr = x_ptr.dtype.element_ty
     blocks = tl.cdiv(n, BN)
-    number = tl.program_id(0) // blocks
-    column = (tl.program_id(0) % blocks) * BN
-    if DIRECT:
-        tiles = tl.cdiv(m, BM)
-        pair = number // tiles
-        expert = tl.load(rhs_ptr + pair).to(tl.int32)
-        row = (number % tiles) * BM + tl.arange(0, BM)
-        inside = row < m
-        pairs = tl.zeros([BM], tl.int32) + pair
+    entry = table_ptr + tl.program_id(0) // blocks * 4
+    rows = tl.load(entry + 3)
+    if rows <= 0:
+        return
+    expert = tl.load(entry).to(tl.int64)
+    pairs_ptr = table_ptr + slots * 4 + tl.load(entry + 1)
+    column = tl.program_id(0) % blocks * BN + tl.arange(0, BN)
+    zero = n >> 31
+    if HALVED and rows <= BM // 2:
+        _rows(
+            x_ptr, sums_ptr, w_ptr, scales_ptr, biases_ptr, up_ptr, up_scales_ptr, up_biases_ptr, out_ptr, lhs_ptr,
+            pairs_ptr, entry, expert, column, m, n, k, words, groups, divisor, zero,
+            MODE, BITS, GROUP, GATED, HAS_LHS, PAIRED, EVEN, WHOLE, LARGE, BM // 2, BN, BK, STAGES,
+        )  # fmt: skip
     else:
-        expert, first, rows, before = tile_of(number, counts_ptr, experts, m, EXPERTS, BM)
-        if expert >= experts:
-            return
-        row = first + tl.arange(0, BM)
-        inside = row < rows
-        pairs = before + row // m
-        row = row % m
-        if not ORDERED:
-            pairs = tl.load(order_ptr + pairs, mask=inside, other=0)
-    if HAS_LHS:
-        matrix = tl.load(lhs_ptr + pairs, mask=inside, other=0).to(tl.int64)
-    else:
-        matrix = (pairs // divisor).to(tl.int64)
-    x_rows = x_ptr + (matrix * m + row) * k
-    of_rows = n
-    if not TRANSPOSE:
-        of_rows = k
-    first_row = expert.to(tl.int64) * of_rows
-    target = column + tl.arange(0, BN)
-    if TRANSPOSE:
-        # As w @ x.T: the matrix units take the weights from the registers that they were unpacked in.
-        weight = (first_row + target)[:, None]
-        exists = (target < n)[:, None]
-        bias_rows = scales_ptr + weight * groups
-        up_rows = w_ptr + weight * words
-        up_scale_rows = bias_rows
-        up_bias_rows = bias_rows
-        if MODE == "affine":
-            bias_rows = biases_ptr + weight * groups
-        if GATED:
-            up_rows = up_ptr + weight * words
-            up_scale_rows = up_scales_ptr + weight * groups
-            if MODE == "affine":
-                up_bias_rows = up_biases_ptr + weight * groups
-        total = tl.zeros([BN, BM], tl.float32)
-        total_up = tl.zeros([BN, BM], tl.float32)
-        for start in tl.range(0, k, BK, num_stages=STAGES):
-            place = start + tl.arange(0, BK)
-            x = tl.load(x_rows[None, :] + place[:, None], mask=inside[None, :] & (place < k)[:, None], other=0.0)
-            tile = weight_tile(
-                w_ptr + weight * words, scales_ptr + weight * groups, bias_rows, start, k, exists,
-                dtype, MODE, BITS, GROUP, BN, BK, WIDE,
-            )  # fmt: skip
-            total = dot(tile, x, total)
-            if WAITED:
-                total = waited(total)
-            if GATED:
-                tile = weight_tile(
-                    up_rows, up_scale_rows, up_bias_rows, start, k, exists, dtype, MODE, BITS, GROUP, BN, BK, WIDE
-                )
-                total_up = dot(tile, x, total_up)
-                if WAITED:
-                    total_up = waited(total_up)
-        if GATED:
-            total = total / (1.0 + tl.exp(-total)) * total_up
-        out = out_ptr + (pairs.to(tl.int64) * m + row)[None, :] * n + target[:, None]
-        tl.store(out, narrow(total, out_ptr.dtype.element_ty), mask=inside[None, :] & exists)
-    else:
-        total = tl.zeros([BM, BN], tl.float32)
-        for start in tl.range(0, k, BK, num_stages=STAGES):
-            place = start + tl.arange(0, BK)
-            x = tl.load(x_rows[:, None] + place[None, :], mask=inside[:, None] & (place < k)[None, :], other=0.0)
-            weight = (first_row + place)[:, None]
-            bias_rows = scales_ptr + weight * groups
-            if MODE == "affine":
-                bias_rows = biases_ptr + weight * groups
-            tile = weight_tile(
-                w_ptr + weight * words, scales_ptr + weight * groups, bias_rows, column, n, (place < k)[:, None],
-                dtype, MODE, BITS, GROUP, BK, BN, WIDE,
-            )  # fmt: skip
-            total = dot(x, tile, total)
-        out = out_ptr + (pairs.to(tl.int64) * m + row)[:, None] * n + target[None, :]
-        tl.store(out, narrow(total, out_ptr.dtype.element_ty), mask=inside[:, None] & (target < n)[None, :])
+        _rows(
+            x_ptr, sums_ptr, w_ptr, scales_ptr, biases_ptr, up_ptr, up_scales_ptr, up_biases_ptr, out_ptr, lhs_ptr,
+            pairs_ptr, entry, expert, column, m, n, k, words, groups, divisor, zero,
+            MODE, BITS, GROUP, GATED, HAS_LHS, PAIRED, EVEN, WHOLE, LARGE, BM, BN, BK, STAGES,
+        )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What comes before tiles of many rows, in one launch: pairs by expert, a table of tiles, x as the tiles take it."""
+"""What comes before many rows, in one launch: pairs by expert, a table of tiles, x as the kernel behind it takes it."""
 
 from __future__ import annotations
 
@@ -101,3 +101,33 @@ def prepare_kernel(
         row = (program - experts).to(tl.int64)
         sums_ptr = ordered_ptr + rows.to(tl.int64) * padded
         _reorder(row, x_ptr, ordered_ptr, sums_ptr, k, padded, groups, BITS, GROUP, SUMS, WIDTH)
+
+
+@triton.jit
+def arrange_kernel(
+    x_ptr, rhs_ptr, ordered_ptr, sums_ptr, table_ptr, pairs, m, experts, k, slots,
+    BITS: tl.constexpr, PAIRED: tl.constexpr, BK: tl.constexpr, BM: tl.constexpr, BLOCK: tl.constexpr,
+    ONCE: tl.constexpr, ORDERED: tl.constexpr, WIDTH: tl.constexpr,
+):  # fmt: skip
+    """Order pairs, as ``prepare_kernel`` does, and sum up each BK columns of x in fp32: [rows, k / BK].
+
+    Programs: (experts + rows of x), or experts alone where nothing needs sums. PAIRED: x is copied, too, in the order
+    in which two codes at a time leave a word: the one at a place of its lower half, then that of its upper half.
+    """
+    program = tl.program_id(0)
+    if program < experts:
+        _route(program, rhs_ptr, table_ptr + slots * 4, table_ptr, pairs, m, experts, BM, BLOCK, ONCE, ORDERED)
+    else:
+        row = (program - experts).to(tl.int64)
+        UNITS: tl.constexpr = WIDTH // BK
+        CODES: tl.constexpr = 32 // BITS
+        for start in range(0, k, WIDTH):
+            unit = start // BK + tl.arange(0, UNITS)
+            place = unit[:, None] * BK + tl.arange(0, BK)[None, :]
+            source = place
+            if PAIRED:
+                source = place // CODES * CODES + place % 2 * (CODES // 2) + place % CODES // 2
+            x = tl.load(x_ptr + row * k + source, mask=place < k, other=0.0).to(tl.float32)
+            tl.store(sums_ptr + row * (k // BK) + unit, tl.sum(x, axis=1), mask=unit < k // BK)
+            if PAIRED:
+                tl.store(ordered_ptr + row * k + place, narrow(x, ordered_ptr.dtype.element_ty), mask=place < k)
