@@ -1,4 +1,4 @@
-"""Which experts of a mixture a token takes, and with which weights: softmax and its k largest values in one launch."""
+"""Routing of tokens to experts: softmax and its k largest values in one launch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sum of a few rows, each times its weight: what the experts of a mixture come to."""
+"""Weighted sum of a few rows: the outputs of a token's experts, combined."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def _recorded(
 def _gradients_of(
     grad: Tensor | None, grad_sum: Tensor | None, total: Tensor, weight: Tensor | None, *, eps: float
 ) -> tuple[Tensor | None, ...]:
-    grad, grad_sum = (torch.zeros_like(total) if one is None else one for one in (grad, grad_sum))
+    grad, grad_sum = (torch.zeros_like(total) if upper is None else upper for upper in (grad, grad_sum))
     dx, dweight = add_rms_norm_backward(grad, grad_sum, total, weight, eps)
     return dx, dx, dweight
 

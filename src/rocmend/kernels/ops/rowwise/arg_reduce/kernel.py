@@ -136,13 +136,7 @@ def run(
     first = LaunchPlan(pieces_kernel, (groups * pieces,), constants, config, (*numbers, 0), types)
     dense = x.is_contiguous()
     if pieces == 1:
-
-        def at_once(x: Tensor, *_: Any, **__: Any) -> Tensor:
-            out = output()
-            first((x if dense else x.contiguous(), None, None, None, out))
-            return out
-
-        return at_once
+        return first.into(output, lambda x, *_, **__: (x if dense else x.contiguous(), None, None, None))
     needed = outputs * pieces * (8 + wide.itemsize)
     whole = None
     if config.get("last_pieces", 0) >= pieces and semaphores.fits(groups, needed):

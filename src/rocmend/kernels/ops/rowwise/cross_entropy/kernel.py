@@ -23,7 +23,7 @@ def _finish(
     x_ptr, target_ptr, loss_ptr, levels_ptr, x_stride, row, rows, n, ignore, smoothing, top, sums, total,
     SMOOTH: tl.constexpr,
 ):  # fmt: skip
-    """Store the losses of rows, given what their logits come to, and for the gradient both of that.
+    """Store the losses of rows, and for the gradient the largest logit and the logarithm of the sum relative to it.
 
     The largest logit is taken off before the logarithm is added: a loss depends on gaps alone, and among large logits
     the sum of both would lose it. So would the gradient.
@@ -73,7 +73,7 @@ def merge_kernel(
     x_ptr, target_ptr, top_ptr, sum_ptr, total_ptr, loss_ptr, levels_ptr, x_stride, rows, n, ignore, smoothing,
     SMOOTH: tl.constexpr, PARTS: tl.constexpr,
 ):  # fmt: skip
-    """One row, given what its parts came to."""
+    """One row, from the sums of its parts."""
     row = tl.program_id(0).to(tl.int64) + tl.arange(0, 1)[:, None]
     top, sums = merge(top_ptr, sum_ptr, row, rows, PARTS)
     total = tl.zeros((1, 1), tl.float32)
@@ -105,7 +105,7 @@ def backward_kernel(
 
 
 def run(x: Tensor, targets: Tensor, ignore_index: int, smoothing: float) -> tuple[Tensor, Tensor]:
-    """Return what stands for x ``[rows, n]`` with adjacent elements in a row, in fp32.
+    """Compute losses of x ``[rows, n]`` with adjacent elements in a row, in fp32.
 
     Returns:
         Losses ``[rows]``, and ``[rows, 2]``: the largest logit, and the logarithm of the sum relative to it.

@@ -64,7 +64,7 @@ def glu_backward(grad: Tensor, gate: Tensor, up: Tensor, kind: str) -> tuple[Ten
     Args:
         grad: Gradient of the output.
         gate: As given to ``swiglu`` or ``geglu``.
-        up: The like.
+        up: As given to ``swiglu`` or ``geglu``.
         kind: ``silu``, ``gelu`` or ``gelu_tanh``.
 
     Returns:

@@ -18,9 +18,9 @@ from rocmend.kernels.select import implementation
 def problem_of(x: Tensor, *affine: Tensor | None, backward: bool = False) -> Problem:
     """Return the problem of x ``[..., n]`` with a weight, and for ``layer_norm`` a bias, or None."""
     n = x.shape[-1]
-    given = [one for one in affine if one is not None]
-    promoted = any(one.dtype != x.dtype for one in given)
-    return Problem(NAMES[x.dtype], x.numel() // n if n else 0, n, bool(given), promoted, backward)
+    vectors = [vector for vector in affine if vector is not None]
+    promoted = any(vector.dtype != x.dtype for vector in vectors)
+    return Problem(NAMES[x.dtype], x.numel() // n if n else 0, n, bool(vectors), promoted, backward)
 
 
 def check(op: str, x: Tensor, weight: Tensor | None, bias: Tensor | None = None) -> None:

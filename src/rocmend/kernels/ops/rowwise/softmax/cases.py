@@ -12,8 +12,6 @@ from rocmend.kernels.op import Tolerance
 from rocmend.kernels.ops.rowwise.logsumexp.cases import ODD_ROWS, rows_size
 from rocmend.kernels.suite import Call, Case, Maker, sizes
 
-_LOG = "rocmend.kernels.ops.rowwise.softmax.reference:log_softmax"
-
 
 def _plain(dtype: str, *shape: int, axis: int | tuple[int, ...] | None = -1, log: bool = False) -> Case:
     def make(m: Maker) -> Call:
@@ -22,10 +20,8 @@ def _plain(dtype: str, *shape: int, axis: int | tuple[int, ...] | None = -1, log
     name = f"{dtype}-{sizes(shape)}-axis-{axis}{'-log' * log}".replace(" ", "")
     compiled = shape in ((200, 128), (3, 4096), (2, 16384), (2, 40_003)) and axis == -1
     marks = ("empty",) if 0 in shape else ()
-    function, reference = ("log_softmax", _LOG) if log else (None, None)
-    return Case(
-        name, make, dtype, rows_size(shape), compiled=compiled, edges=marks, function=function, reference=reference
-    )
+    function = "log_softmax" if log else None
+    return Case(name, make, dtype, rows_size(shape), compiled=compiled, edges=marks, function=function)
 
 
 def _odd(dtype: str, *, split: bool, log: bool) -> Case:
@@ -38,11 +34,9 @@ def _odd(dtype: str, *, split: bool, log: bool) -> Case:
             rows = wide
         return Call((rows, -1))
 
-    function, reference = ("log_softmax", _LOG) if log else (None, None)
+    function = "log_softmax" if log else None
     name = f"{dtype}-odd{'-split' * split}{'-log' * log}"
-    return Case(
-        name, make, dtype, "small" if split else "tiny", edges=("nan", "inf"), function=function, reference=reference
-    )
+    return Case(name, make, dtype, "small" if split else "tiny", edges=("nan", "inf"), function=function)
 
 
 def _gradient(dtype: str, *shape: int, log: bool = False) -> Case:
