@@ -139,7 +139,7 @@ def test_what_is_not_in_the_patch_is_told(rocmend: Rocmend, project: Path) -> No
     assert "1 source that was not read" in done.err
 
 
-@pytest.mark.parametrize("text", ["import torch\ntorch.compile(\n", "\ndef f(:\n    pass\n"], ids=["of a rule", "of none"])
+@pytest.mark.parametrize("text", ["import torch\ntorch.compile(\n", "\ndef f(:\n    pass\n"])
 def test_a_source_with_a_syntax_error_is_named_and_not_called_done(rocmend: Rocmend, tmp_path: Path, text: str) -> None:
     """Also where no rule would have looked at it: what is broken is the first thing to know of it."""
     (tmp_path / "half.py").write_text(text)
