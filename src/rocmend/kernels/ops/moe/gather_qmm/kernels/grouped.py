@@ -140,26 +140,15 @@ def _rows(
     total_up = tl.zeros([BN, BM], tl.float32)
     if MODE == "affine":
         steps = k // BK
-        # Where memory is read ahead, so is what the sums are scaled with.
-        AHEAD: tl.constexpr = STAGES > 1
-        next_terms = _terms(scales_ptr, biases_ptr, scale_at, 0)
-        next_up_terms, next_sums = next_terms, tl.load(sums_ptr + sums_at)
-        if GATED:
-            next_up_terms = _terms(up_scales_ptr, up_biases_ptr, scale_at, 0)
         for step in tl.range(0, steps, num_stages=STAGES):
-            later = tl.minimum(step + 1, steps - 1) if AHEAD else step
-            terms, up_terms, sums = next_terms, next_up_terms, next_sums
-            next_terms = _terms(scales_ptr, biases_ptr, scale_at, later * BK // GROUP)
-            next_up_terms, next_sums = next_terms, tl.load(sums_ptr + later + sums_at)
-            if GATED:
-                next_up_terms = _terms(up_scales_ptr, up_biases_ptr, scale_at, later * BK // GROUP)
-            if not AHEAD:
-                terms, up_terms, sums = next_terms, next_up_terms, next_sums
+            group = step * BK // GROUP
+            terms, sums = _terms(scales_ptr, biases_ptr, scale_at, group), tl.load(sums_ptr + step + sums_at)
             x = tl.load(x_at + step * BK)
             total = _product(w_ptr, w_at, terms, sums, x, step * BK, zero, total, BITS, PAIRED, BN, BM, BK, dtype)
             if GATED:
+                terms = _terms(up_scales_ptr, up_biases_ptr, scale_at, group)
                 total_up = _product(
-                    up_ptr, w_at, up_terms, sums, x, step * BK, zero, total_up, BITS, PAIRED, BN, BM, BK, dtype
+                    up_ptr, w_at, terms, sums, x, step * BK, zero, total_up, BITS, PAIRED, BN, BM, BK, dtype
                 )
     else:
         for start in tl.range(0, k, BK, num_stages=STAGES):
