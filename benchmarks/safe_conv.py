@@ -1,8 +1,8 @@
 """What convolutions through matrix products cost against PyTorch's native path, and whether they are right.
 
 Each shape runs forward and backward on three paths: native (cuDNN, MIOpen or, on the CPU, oneDNN), aten (PyTorch's own
-kernels, the library switched off) and gemm (``rocmend.torch``). Errors are relative to the largest value of a float64
-reference: native float64 on the same device. A time is reported only for a path whose results are right.
+kernels, the library switched off) and gemm (``rocmend.fallbacks``). Errors are relative to the largest value of a
+float64 reference: native float64 on the same device. A time is reported only for a path whose results are right.
 
     PYTHONPATH=src python benchmarks/safe_conv.py [--device cuda] [--dtypes float32,float16] [--small] [--json FILE]
 """
@@ -21,8 +21,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rocmend.torch import safe_conv
-from rocmend.torch.cases import TOLERANCE
+from rocmend.fallbacks import safe_conv
+from rocmend.fallbacks.cases import TOLERANCE
 
 
 @dataclass(frozen=True, slots=True)

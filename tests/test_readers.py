@@ -185,7 +185,7 @@ def trials(_: Path, data: bytes) -> object:
 
 
 def outcomes(folder: Path, data: bytes) -> object:
-    outcome = pytest.importorskip("rocmend.torch.outcomes")
+    outcome = pytest.importorskip("rocmend.fallbacks.outcomes")
     return outcome.OutcomeCache(written(folder, "torch.json", data)).find({}, "subject", "path")
 
 

@@ -42,9 +42,9 @@ def test_ctrl_c_in_an_import(tmp_path: Path, words: tuple[str, str]) -> None:
     assert (done.returncode, done.stderr) == (130, "Interrupted.\n")
 
 
-def test_rocmend_torch_without_torch(tmp_path: Path) -> None:
+def test_fallbacks_without_torch(tmp_path: Path) -> None:
     (tmp_path / "torch.py").write_text("raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')\n")
-    done = python("-m", "rocmend.torch", "x.py", shadowed=tmp_path)
+    done = python("-m", "rocmend.fallbacks", "x.py", shadowed=tmp_path)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
     assert "rocmend wheel choose" in done.stderr

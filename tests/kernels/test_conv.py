@@ -122,7 +122,7 @@ def test_rdna_takes_the_kernel_and_cdna_the_library() -> None:
     taken = {name: select(op, problem, by_name(name)).tier for name in ("gfx942", "sm90")}
     assert taken == {"gfx942": "vendor", "sm90": "vendor"}
     reasons = {one.implementation: one.reason for one in select(op, problem, by_name("gfx1010"), "reference").rejected}
-    assert set(reasons) == {"torch.nn", "implicit-gemm"}
+    assert set(reasons) == {"torch.nn", "implicit-gemm", "columns"}
 
 
 def test_a_sum_that_is_split_is_the_same_sum(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Who may import torch and Triton as it is loaded: the kernels and the helpers for programs that use torch."""
+"""Who may import torch and Triton as it is loaded: the kernels and the fallbacks for programs that use torch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SOURCE = Path(rocmend.__file__).parent
 HEAVY = {"torch", "triton", "numpy", "mlx"}
 ALLOWED = (
     "kernels/",
-    "torch/",
+    "fallbacks/",
     "mlx/",
     "probe/catalogue/_",  # what probes import as they run
     "examples/",  # projects as a stranger wrote them
@@ -35,7 +35,7 @@ def _at_load(body: list[ast.stmt]) -> Iterator[str]:
             yield from _at_load(node.body)
 
 
-def test_only_kernels_and_helpers_import_torch_as_they_are_loaded() -> None:
+def test_only_kernels_and_fallbacks_import_torch_as_they_are_loaded() -> None:
     found = []
     for path in SOURCE.rglob("*.py"):
         name = path.relative_to(SOURCE).as_posix()

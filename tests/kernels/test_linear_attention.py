@@ -110,7 +110,7 @@ def test_errors() -> None:
         depthwise_conv1d(x, torch.zeros(6, 4), activation="relu")
     with pytest.raises(UsageError, match="expected a state"):
         depthwise_conv1d(x, torch.zeros(6, 4), state=torch.zeros(1, 4, 6))
-    with pytest.raises(UsageError, match="b and c"):
+    with pytest.raises(UsageError, match=r"expected b of shape \(1, 4, 2\)"):
         selective_scan(x, x, torch.zeros(6, 2), torch.zeros(1, 4, 3), torch.zeros(1, 4, 2))
     q, v = torch.zeros(1, 4, 2, 8), torch.zeros(1, 4, 3, 8)
     with pytest.raises(UsageError, match="multiples"):

@@ -11,11 +11,13 @@ pytest.importorskip("triton")
 
 from rocmend import kernels
 from rocmend.core.errors import UsageError
-from rocmend.kernels import executor, quantized_matmul_many, quantized_swiglu
+from rocmend.kernels import backends, executor, quantized_matmul_many, quantized_swiglu, registry
+from rocmend.kernels.allocate import poisoned
 from rocmend.kernels.common.formats import dequantize, format_of
 from rocmend.kernels.executor import Recorder
-from rocmend.kernels.select import UnsupportedError, prefer
+from rocmend.kernels.select import UnsupportedError, prefer, select
 from rocmend.kernels.target import by_name
+from rocmend.kernels.without import switched_off
 
 pytestmark = [pytest.mark.cpu]
 
@@ -221,3 +223,111 @@ def test_groups_must_fill_a_row() -> None:
     words, scales = torch.zeros(8, 12, dtype=torch.int32), torch.ones(8, 1, dtype=torch.float16)
     with pytest.raises(UsageError, match="multiple of the group size 64"):
         quantized_matmul_many(torch.ones(1, 96).half(), [(words, scales, scales)] * 2, 64, 4)
+
+
+EPS = 1e-5
+
+
+def _exact(k: int, dtype: str, seed: int) -> Any:
+    """Return a row whose squares fp32 adds without rounding, in any order."""
+    generator = torch.Generator().manual_seed(seed)
+    return (torch.randint(-8, 9, (1, k), generator=generator) / 4).to(getattr(torch, dtype))
+
+
+def _after_norm(x: Any, residual: Any, gain: Any, weights: Any, bits: int, *, gated: bool) -> list[Any]:
+    """Return the same with a launch for the norm: products, sum, normalised x."""
+    if residual is None:
+        normed, total = kernels.rms_norm(x, gain, EPS), []
+    else:
+        normed, *total = kernels.add_rms_norm(x, residual, gain, EPS)
+    if gated:
+        products = [quantized_swiglu(normed, *weights, 64, bits)]
+    elif len(weights) == 1:
+        products = [kernels.quantized_matmul(normed, *weights[0], True, 64, bits)]
+    else:
+        products = list(quantized_matmul_many(normed, weights, 64, bits))
+    return [*products, *total, normed]
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
+@pytest.mark.parametrize("columns", [(13,), (12, 5, 8), (9, 9)])
+@pytest.mark.parametrize(("k", "bits"), [(64, 4), (320, 4), (320, 8), (512, 2)])
+@pytest.mark.parametrize("added", [False, True])
+def test_a_norm_in_the_launch_changes_no_bit(
+    dtype: str, columns: tuple[int, ...], k: int, bits: int, added: bool
+) -> None:
+    gated = len(columns) == 2
+    x, gain = _exact(k, dtype, 1), _x(k, dtype=dtype)
+    residual = _exact(k, dtype, 2) if added else None
+    weights = [_weights(n, k, ("affine", bits, 64), dtype) for n in columns]
+    with prefer("gemv"), poisoned():
+        found = kernels.rms_norm_projections(
+            x, gain, EPS, weights, 64, bits, residual=residual, gated=gated, keep=True
+        )  # fmt: skip
+    wanted = _after_norm(x, residual, gain, weights, bits, gated=gated)
+    assert len(found) == len(wanted)
+    for one, like in zip(found, wanted, strict=True):
+        assert one.shape == like.shape
+        assert torch.equal(one, like)
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("gated", [False, True])
+def test_any_row_is_normalised_and_multiplied(rows: int, gated: bool) -> None:
+    """Against float64, with sums that round, no weight of the norm, and odd strides; several rows go one by one."""
+    x, residual = _x(rows, 320)[:, ::1], _x(rows, 640)[:, ::2]
+    weights = [_weights(n, 320) for n in (24, 24)]
+    found, total, normed = (
+        kernels.rms_norm_projections(x, None, EPS, weights[:2], 64, 4, residual=residual, gated=True, keep=True)
+        if gated
+        else kernels.rms_norm_projections(x, None, EPS, weights[:1], 64, 4, residual=residual, keep=True)
+    )
+    assert torch.equal(total, x + residual)
+    exact = total.double() / (total.double().square().mean(-1, keepdim=True) + EPS).sqrt()
+    assert bool(((normed.double() - exact).abs() <= exact.abs() * 2.0**-11 + 2.0**-24).all())
+    if gated:
+        assert torch.equal(found, quantized_swiglu(normed, *weights, 64, 4))
+    else:
+        _assert_right(found, normed, weights[0], AFFINE)
+
+
+@pytest.mark.parametrize("target", ["gfx1151", "gfx1201", "gfx942", "gfx906", "gfx1030"])
+def test_on_amd_a_norm_and_the_products_of_one_row_are_one_launch(target: str) -> None:
+    def names(rows: int, count: int, dtype: Any = torch.bfloat16, **options: Any) -> list[str]:
+        x = torch.empty(rows, 1024, dtype=dtype, device="meta")
+        scales = torch.empty(256, 16, dtype=dtype, device="meta")
+        one = (torch.empty(256, 128, dtype=torch.int32, device="meta"), scales, scales)
+        recorder = Recorder(by_name(target))
+        with executor.using(recorder):
+            kernels.rms_norm_projections(x, x[0], EPS, [one] * count, 64, 4, residual=x, **options)
+        return [launch.kernel.__name__ for launch in recorder.launches]
+
+    assert names(1, 1) == names(1, 3, torch.float16) == names(1, 2, gated=True, keep=True) == ["gemv_kernel"]
+    assert names(2, 1)[0] == "held_kernel"
+
+
+def test_a_norm_that_does_not_fit_is_refused() -> None:
+    x, one = _x(1, 128), _weights(8, 128)
+    with pytest.raises(UsageError, match=r"expected residual \(1, 128\) of torch.float16, got \(1, 64\)"):
+        kernels.rms_norm_projections(x, None, EPS, [one], 64, 4, residual=_x(1, 64))
+    with pytest.raises(UsageError, match=r"expected norm_weight \(128,\) of torch.float16, got \(128,\) torch.float32"):
+        kernels.rms_norm_projections(x, torch.ones(128), EPS, [one], 64, 4)
+    with pytest.raises(UsageError, match="gate and up of one shape"):
+        kernels.rms_norm_projections(x, None, EPS, [one], 64, 4, gated=True)
+    with pytest.raises(UsageError, match="without a gradient"):
+        kernels.rms_norm_projections(x, torch.ones(128).half().requires_grad_(), EPS, [one], 64, 4)
+    with prefer("gemv"):
+        nothing, total = kernels.rms_norm_projections(x, None, EPS, [_weights(0, 128)], 64, 4, residual=x)
+    assert nothing.shape == (1, 0)
+    assert torch.equal(total, x + x)
+
+
+def test_on_nvidia_a_norm_is_a_launch_of_its_own_where_lanes_take_the_products(monkeypatch: Any) -> None:
+    monkeypatch.setattr(backends, "MEASURED", True)
+    op = registry.get("quantized_projections")
+    for products in (1, 3):
+        problem = op.problem("float16", "affine", 4, 64, False, products, 1, 4096, 4096, True, True)
+        taken = [select(op, problem, by_name(target)).implementation for target in ("sm90", "gfx1151")]
+        assert taken == ["norm_first", "gemv"]
+        with switched_off("nvidia"):
+            assert select(op, problem, by_name("sm90")).implementation == "gemv"

@@ -180,6 +180,49 @@ def test_a_gate_is_one_step_with_its_products(fresh: Planner, watched: bool) -> 
     assert len(joined[0].outs) == (2 if watched else 1)
 
 
+@pytest.mark.parametrize("watched", [False, True])
+@pytest.mark.parametrize("products", [1, 2, 3])
+@pytest.mark.parametrize("added", [False, True])
+def test_a_norm_is_one_step_with_the_products_of_its_result(
+    fresh: Planner, added: bool, products: int, watched: bool
+) -> None:
+    """Three products, the first of which has weights of another format: the others take the normalised row from it."""
+    gain, *row = (
+        ops.astype(normal(seed, *shape), bfloat16) for seed, shape in ((4, (64,)), (7, (1, 64)), (8, (1, 64)))
+    )
+    sizes = [8, 4, 4] if products == 3 else [4] * products
+    weights = [
+        (bits, ops.quantize(ops.astype(normal(seed, 16, 64), bfloat16), 32, bits)) for seed, bits in enumerate(sizes)
+    ]
+    evaluate.evaluate([gain, *row, *[part for _, one in weights for part in one]], wait=True)
+
+    def work() -> list[array]:
+        x = ops.add(*row) if added else row[0]
+        normed = fast.rms_norm(x, gain, 1e-5)
+        found = [ops.quantized_matmul(normed, *one, group_size=32, bits=bits) for bits, one in weights]
+        return [*found, *([normed] if watched else []), *([x] if added else [])]
+
+    found = twice(work, fresh)
+    assert found == ["projections_normed", *["projections"] * (products == 3)]
+    assert fresh.last is not None
+    joined = fresh.last.plan.steps[0]
+    assert len(joined.outs) == (1 if products == 3 else products) + added + (watched or products == 3)
+
+
+def test_a_norm_of_several_rows_is_computed_by_the_same_plan(fresh: Planner) -> None:
+    gain = ops.astype(normal(4, 64), bfloat16)
+    weights = ops.quantize(ops.astype(normal(5, 16, 64), bfloat16), 32, 4)
+    evaluate.evaluate([gain, *weights], wait=True)
+    for rows in (1, 1, 3, 1):
+        x, y = (ops.astype(normal(seed + rows, rows, 64), bfloat16) for seed in (7, 9))
+        evaluate.evaluate([x, y], wait=True)
+
+        def work(x: array = x, y: array = y) -> list[array]:
+            return [ops.quantized_matmul(fast.rms_norm(ops.add(x, y), gain, 1e-5), *weights, group_size=32, bits=4)]
+
+        assert twice(work, fresh) == ["projections_normed"]
+
+
 def test_a_plan_holds_for_values_that_are_stretched(fresh: Planner) -> None:
     for rows in (1, 1, 3, 2, 1):
         x, y = normal(3, 1, 64), normal(4, rows, 64)

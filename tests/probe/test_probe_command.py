@@ -98,7 +98,7 @@ def test_a_run_on_the_cpu_in_every_format(tmp_path: Path) -> None:
     suite = ET.fromstring(result.stdout).find("testsuite")  # noqa: S314  it is our own
     assert suite is not None
     assert (suite.get("tests"), suite.get("failures")) == ("1", "0")
-    assert "What works" in report.read_text()
+    assert "The worst verdict of each family" in report.read_text()
     with Store.open(Path(store)) as kept:
         group = kept.groups()[0].group
         row = next(kept.query(group=group)).evidence

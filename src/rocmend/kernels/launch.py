@@ -265,6 +265,23 @@ class LaunchPlan:
         """Launch with the kernel's first arguments, and the numbers after them that vary."""
         self._bound(self.grid, (*_viewed(tensors, self._types), *varying, *self.numbers))
 
+    def into(
+        self, output: Callable[[], torch.Tensor], tensors: Callable[..., Sequence[torch.Tensor | None]]
+    ) -> Callable[..., torch.Tensor]:
+        """Return a function that allocates an output, launches with tensors of its arguments, and returns the output.
+
+        Args:
+            output: Allocates it; it is the kernel's last tensor.
+            tensors: Called with the function's arguments; returns the tensors before the output.
+        """
+
+        def call(*args: Any, **options: Any) -> torch.Tensor:
+            out = output()
+            self((*tensors(*args, **options), out))
+            return out
+
+        return call
+
 
 def _viewed(
     tensors: Sequence[torch.Tensor | None], types: Sequence[torch.dtype | None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
@@ -121,6 +122,12 @@ class Op:
     sources: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=())
 
+    def reference_of(self, function: str | None) -> str:
+        """Return the reference of a public function: of that name beside the first one's; ``module:function`` stays."""
+        if function is None or ":" in function:
+            return function or self.reference
+        return f"{self.reference.partition(':')[0]}:{function}"
+
 
 def first_reason(*rules: tuple[bool, str]) -> str | None:
     """Return the reason of the first rule that does not hold; None where all hold."""
@@ -131,6 +138,11 @@ def resolve(reference: str) -> Any:
     """Import ``module:attribute``."""
     module, _, attribute = reference.partition(":")
     return getattr(importlib.import_module(module), attribute)
+
+
+def beside(function: Callable[..., Any], name: str) -> Any:
+    """Return what has a name in a function's module: another function of the same implementation."""
+    return getattr(sys.modules[function.__module__], name)
 
 
 CaseSource = Callable[[], Iterable[Any]]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rocmend.core.registry import LoadProblem, Registry
-from rocmend.kernels.op import Op, resolve
+from rocmend.kernels.op import Cost, Implementation, Op, Problem, Tolerance, resolve
 
 _REGISTRY: Registry[Op] = Registry("op", "rocmend.kernels.ops", listed="rocmend kernels list", grouped=True)
 
@@ -19,6 +20,66 @@ def register(op: Op) -> Op:
         UnitError: The name is taken.
     """
     return _REGISTRY.register(op.name)(op)
+
+
+def declare(  # noqa: PLR0913  an op has so many properties
+    folder: str,
+    *,
+    summary: str,
+    problem: type,
+    implementations: Iterable[Implementation],
+    domain: str,
+    cost: Callable[[Problem], Cost],
+    tolerance: Mapping[str, Tolerance],
+    functions: Sequence[str] = (),
+    dtypes: Iterable[str] | None = None,
+    shape_class: Callable[[Problem], str] = lambda _problem: "any",
+    mlx: str | None = None,
+    sources: tuple[str, ...] = (),
+    notes: tuple[str, ...] = (),
+) -> Op:
+    """Register the op of a folder, whose files have their usual names, and return it.
+
+    Args:
+        folder: The folder's package; its last part is the op's name.
+        summary: See ``Op``, as for the rest.
+        problem: The op's NamedTuple.
+        implementations: In order of preference; ``run`` begins with the file, e.g. ``kernel:run``.
+        domain: Which shapes and options.
+        cost: Flops and bytes of a problem.
+        tolerance: By output dtype.
+        functions: Public functions of ``function.py``, whose references in ``reference.py`` have the same names;
+            none for the one named like the op.
+        dtypes: Element types; None for those of ``tolerance``.
+        shape_class: Class of shapes of a problem.
+        mlx: Name in MLX.
+        sources: URLs.
+        notes: Remarks.
+
+    Raises:
+        UnitError: The name is taken.
+    """
+    name = folder.rpartition(".")[2]
+    functions = functions or (name,)
+    return register(
+        Op(
+            name=name,
+            summary=summary,
+            functions={one: f"{folder}.function:{one}" for one in functions},
+            reference=f"{folder}.reference:{functions[0]}",
+            problem=problem,
+            implementations=tuple(dataclasses.replace(one, run=f"{folder}.{one.run}") for one in implementations),
+            dtypes=tuple(tolerance if dtypes is None else dtypes),
+            domain=domain,
+            cost=cost,
+            tolerance=tolerance,
+            cases=f"{folder}.cases:cases",
+            shape_class=shape_class,
+            mlx=mlx,
+            sources=sources,
+            notes=notes,
+        )
+    )
 
 
 def ops() -> Iterator[Op]:

@@ -83,6 +83,17 @@ def test_the_number_of_the_workgroup_is_known(workgroup: tuple[int, int, int], f
     assert _counts(later, 64, 0, workgroup=workgroup)[2] == (1 if first else 0)
 
 
+def test_arguments_stand_behind_private_memory_s_descriptor_on_older_gpus() -> None:
+    """As on gfx906 and gfx10: s[0:3] describe private memory, and the number of the workgroup is in s6."""
+    text = LOOP.replace("user_sgpr_count 2", "user_sgpr_count 6\n\t.amdhsa_user_sgpr_private_segment_buffer 1")
+    text = text.replace("s_load_b64 s[4:5], s[0:1]", "s_load_b64 s[8:9], s[4:5]").replace(" s4", " s8")
+    flow = walk(read_listing(text.replace("s6", "s10"), "k"), _kernarg(256, 0), (0, 0, 0))
+    assert (flow.counts[2], flow.guessed) == (4, 0)
+    first = text.replace("s6", "s10").replace("s_cmp_lt_i32 s8, 1", "s_cmp_lt_i32 s6, 1")
+    assert _counts(first, 256, 0, workgroup=(3, 0, 0))[2] == 4
+    assert _counts(first, 256, 0, workgroup=(0, 0, 0))[2] == 0
+
+
 def test_a_division_is_followed_through_the_first_lane() -> None:
     """As LLVM divides by a number that is the same in all lanes: 4097 // 64 loops."""
     division = """

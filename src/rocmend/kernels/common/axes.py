@@ -33,6 +33,17 @@ def normal_axis(op: str, axis: int, rank: int) -> int:
     return axis % max(rank, 1)
 
 
+def on_axis(op: str, x: torch.Tensor, axis: int | None) -> tuple[torch.Tensor, int]:
+    """Return x and a non-negative axis; a scalar, and x where the axis is None, as one row.
+
+    Raises:
+        UsageError: There is no such axis.
+    """
+    if axis is None or x.dim() == 0:
+        return x.reshape(-1), 0
+    return x, normal_axis(op, axis, x.dim())
+
+
 def split(shape: torch.Size, axis: int) -> Split:
     """Return the sizes before, on and after an axis of a shape."""
     return Split(math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :]))

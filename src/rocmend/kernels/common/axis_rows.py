@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -19,10 +20,10 @@ def normal_axes(op: str, axis: int | Sequence[int] | None, rank: int) -> tuple[i
         return tuple(range(rank))
     given = (axis,) if isinstance(axis, int) else tuple(axis)
     found = []
-    for one in given:
-        if not -rank <= one < rank:
-            raise UsageError(op, f"expected axes of {rank}, got {one}.")
-        found.append(one % rank)
+    for each in given:
+        if not -rank <= each < rank:
+            raise UsageError(op, f"expected axes of {rank}, got {each}.")
+        found.append(each % rank)
     if len(set(found)) != len(found):
         raise UsageError(op, f"expected each axis once, got {given}.")
     return tuple(sorted(found))
@@ -33,9 +34,7 @@ def to_rows(x: torch.Tensor, axes: tuple[int, ...]) -> torch.Tensor:
     rank = x.dim()
     if axes != tuple(range(rank - len(axes), rank)):
         x = x.movedim(axes, tuple(range(-len(axes), 0)))
-    n = 1
-    for one in x.shape[rank - len(axes) :]:
-        n *= one
+    n = math.prod(x.shape[rank - len(axes) :])
     rows = x.reshape(-1, n)
     return rows if rows.stride(1) == 1 or n == 1 else rows.contiguous()
 
@@ -43,8 +42,8 @@ def to_rows(x: torch.Tensor, axes: tuple[int, ...]) -> torch.Tensor:
 def from_rows(rows: torch.Tensor, shape: torch.Size, axes: tuple[int, ...]) -> torch.Tensor:
     """Return rows in the places they came from: a view of ``shape``."""
     rank = len(shape)
-    kept = [one for one in range(rank) if one not in axes]
-    moved = rows.reshape([shape[one] for one in (*kept, *axes)])
+    others = [axis for axis in range(rank) if axis not in axes]
+    moved = rows.reshape([shape[axis] for axis in (*others, *axes)])
     if axes == tuple(range(rank - len(axes), rank)):
         return moved
     return moved.movedim(tuple(range(-len(axes), 0)), axes)
@@ -52,4 +51,4 @@ def from_rows(rows: torch.Tensor, shape: torch.Size, axes: tuple[int, ...]) -> t
 
 def reduced_shape(shape: torch.Size, axes: tuple[int, ...], *, keepdims: bool) -> list[int]:
     """Return the shape of a reduction over axes."""
-    return [1 if one in axes else size for one, size in enumerate(shape) if keepdims or one not in axes]
+    return [1 if axis in axes else size for axis, size in enumerate(shape) if keepdims or axis not in axes]

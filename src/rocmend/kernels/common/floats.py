@@ -1,14 +1,40 @@
-"""What ops of floating types declare alike. Imports neither torch nor triton."""
+"""What ops declare alike: element types, rules, references, costs, tolerances. Imports neither torch nor triton."""
 
 from __future__ import annotations
 
-from rocmend.kernels.op import Implementation, Problem
+from collections.abc import Callable
+from typing import NamedTuple
+
+from rocmend.kernels.op import Cost, Implementation, Problem, Rule, Tolerance
 from rocmend.kernels.target import Target
 
 BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 """Bytes of an element of each type that kernels take."""
+FLOATS = tuple(BYTES)
+"""The types that kernels take."""
+NUMBERS = {
+    "bool": 1, "int8": 1, "int16": 2, "int32": 4, "int64": 8, "uint8": 1, "uint16": 2, "uint32": 4, "uint64": 8,
+    "float16": 2, "bfloat16": 2, "float32": 4, "float64": 8,
+}  # fmt: skip
+"""Bytes of an element of each type that can be ordered."""
+ELEMENTS = {**NUMBERS, "complex64": 8, "float8_e4m3fn": 1, "float8_e5m2": 1}
+"""Bytes of an element of each type."""
 HELD = 16384
 """Longest row that one program keeps in registers."""
+
+
+class Rows(NamedTuple):
+    """What choices depend on, for an op over rows and for its gradients."""
+
+    dtype: str
+    rows: int
+    columns: int
+    backward: bool = False
+
+    @property
+    def elements(self) -> float:
+        """Elements of all rows."""
+        return float(self.rows) * self.columns
 
 
 def bytes_of(dtype: str) -> int:
@@ -19,6 +45,18 @@ def bytes_of(dtype: str) -> int:
 def rejects_dtype(problem: Problem, _target: Target) -> str | None:
     """Say why a kernel does not take the type of a problem (``dtype``), or None."""
     return None if problem.dtype in BYTES else f"the kernel takes {', '.join(BYTES)}, not {problem.dtype}"
+
+
+def limits(**most: int) -> Rule:
+    """Return the rule of a kernel that takes fields of a problem up to limits, and the types of ``rejects_dtype``."""
+
+    def rejects(problem: Problem, target: Target) -> str | None:
+        for name, limit in most.items():
+            if (value := getattr(problem, name)) > limit:
+                return f"the kernel takes {name.replace('_', ' ')} up to {limit}, not {value}"
+        return rejects_dtype(problem, target)
+
+    return rejects
 
 
 def rejects_forward(problem: Problem, target: Target) -> str | None:
@@ -38,22 +76,61 @@ def rejects_held_backward(problem: Problem, target: Target) -> str | None:
     return rejects_backward(problem, target)
 
 
-def references(forward: str, backward: str) -> tuple[Implementation, Implementation]:
-    """Return the references of an op and of its gradients, by ``module:function``, for problems with ``backward``."""
+def kernels(name: str, note: str, rejects: Rule = rejects_backward) -> tuple[Implementation, Implementation]:
+    """Return the kernels of an op and of its gradients, ``run`` and ``run_backward`` of ``kernel.py``.
+
+    Args:
+        name: Of the first; ``_backward`` is added for the second.
+        note: Of the first.
+        rejects: The rule of the second.
+    """
     return (
-        Implementation(
-            "torch",
-            "reference",
-            forward,
-            lambda problem, _target: "it has no gradients" if problem.backward else None,
-        ),
+        Implementation(name, "triton", "kernel:run", rejects_forward, note=note),
+        Implementation(f"{name}_backward", "triton", "kernel:run_backward", rejects),
+    )
+
+
+def references(forward: str, backward: str) -> tuple[Implementation, Implementation]:
+    """Return the references of an op and of its gradients, functions of ``reference.py``."""
+    return (
+        Implementation("torch", "reference", f"reference:{forward}", rejects_gradients),
         Implementation(
             "torch_backward",
             "reference",
-            backward,
+            f"reference:{backward}",
             lambda problem, _target: None if problem.backward else "it computes gradients",
         ),
     )
+
+
+def rejects_gradients(problem: Problem, _target: Target) -> str | None:
+    """Say that an implementation has no gradients, for a problem with ``backward``; None for others."""
+    return "it has no gradients" if problem.backward else None
+
+
+def cost_per_element(
+    flops: float, tensors: float, backward: tuple[float, float], *, per_row: int = 0
+) -> Callable[[Problem], Cost]:
+    """Return the cost of problems with ``dtype``, ``elements`` and ``backward``, where memory is read or written once.
+
+    Args:
+        flops: Operations an element.
+        tensors: Tensors read or written.
+        backward: Both for the gradients.
+        per_row: Elements read or written for each row (``rows``) beside these.
+    """
+
+    def cost(problem: Problem) -> Cost:
+        operations, moved = backward if problem.backward else (flops, tensors)
+        elements = moved * problem.elements + (per_row * problem.rows if per_row else 0)
+        return Cost(operations * problem.elements, elements * bytes_of(problem.dtype))
+
+    return cost
+
+
+def tolerances(float32: Tolerance, half: Tolerance, bfloat16: Tolerance | None = None) -> dict[str, Tolerance]:
+    """Return tolerances by type: of float32, and of both half types or each."""
+    return {"float32": float32, "float16": half, "bfloat16": bfloat16 or half}
 
 
 def width_class(n: int, held: int = HELD) -> str:

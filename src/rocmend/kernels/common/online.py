@@ -39,7 +39,7 @@ def walk(
 
 @triton.jit
 def whole(x_ptr, x_stride, row, rows, n, TOTAL: tl.constexpr, BLOCK: tl.constexpr):
-    """Return what ``walk`` does, of rows that fit in registers: one exponential an element, one pass."""
+    """Return the same as ``walk``, for rows that fit in registers: one exponential an element, one pass."""
     column = tl.arange(0, BLOCK)[None, :]
     inside = (row < rows) & (column < n)
     x = tl.load(x_ptr + row * x_stride + column, mask=inside, other=float("-inf")).to(tl.float32)
@@ -73,7 +73,7 @@ def parts_kernel(
     x_ptr, top_ptr, sum_ptr, total_ptr, x_stride, rows, n, steps,
     TOTAL: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr, VECTOR: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
-    """What one part of each row comes to."""
+    """Write the base and the sums of one part of each row."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     part = tl.program_id(1)
     top, sums, total = walk(x_ptr, x_stride, row, rows, n, part * steps, steps, TOTAL, ROWS, BLOCK, VECTOR, STAGES)

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import torch
 
-from rocmend.core.errors import UsageError
 from rocmend.kernels.arithmetic import cdiv, next_power_of_2
+from rocmend.kernels.common.floats import Rows
+from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import Config
 
 
-def check_floating(op: str, **tensors: torch.Tensor | None) -> None:
-    """Check that tensors have a floating type.
-
-    Raises:
-        UsageError: One has not.
-    """
-    for name, tensor in tensors.items():
-        if tensor is not None and not tensor.dtype.is_floating_point:
-            raise UsageError(op, f"expected {name} of a floating type, got {tensor.dtype}.")
+def problem_of(x: torch.Tensor, *, backward: bool = False) -> Rows:
+    """Return the problem of x ``[rows, n]``."""
+    return Rows(NAMES[x.dtype], x.shape[0], x.shape[1], backward)
 
 
 def as_rows(x: torch.Tensor) -> torch.Tensor:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rocmend.kernels.compiled.measure import Measured
     from rocmend.kernels.executor import Launch
 
-VERSION = "1"
+VERSION = "2"
 """Of the model: raise it when estimates change, so that records say which one proposed them."""
 
 

@@ -25,6 +25,9 @@ _M32, _M64 = (1 << 32) - 1, (1 << 64) - 1
 _INLINE = {"1.0": 0x3F800000, "0.5": 0x3F000000, "2.0": 0x40000000, "4.0": 0x40800000, "-1.0": 0xBF800000,
            "-0.5": 0xBF000000, "-2.0": 0xC0000000, "-4.0": 0xC0800000}  # fmt: skip
 
+_BEFORE_KERNARG = {"private_segment_buffer": 4, "dispatch_ptr": 2, "queue_ptr": 2}
+"""Scalar registers that a wavefront starts with, in this order, and how many each takes."""
+
 Word = int | None
 
 
@@ -142,11 +145,13 @@ class _Machine:
     def begin(self, directives: dict[str, str], workgroup: Sequence[int]) -> None:
         """Fill the registers that a wavefront starts with."""
         users = int(directives.get("user_sgpr_count", "2"))
-        self.words["s0"], self.words["s1"] = KERNARG & _M32, KERNARG >> 32
+        # Before the address of the arguments comes, on GPUs older than gfx90a and gfx11, that of private memory.
+        first_user = sum(size * int(directives.get(f"user_sgpr_{name}", "0")) for name, size in _BEFORE_KERNARG.items())
+        self.words[f"s{first_user}"], self.words[f"s{first_user + 1}"] = KERNARG & _M32, KERNARG >> 32
         length = int(directives.get("user_sgpr_kernarg_preload_length", "0"))
         first = 4 * int(directives.get("user_sgpr_kernarg_preload_offset", "0"))
         for number in range(length):
-            self.words[f"s{2 + number}"] = self._word(first + 4 * number)
+            self.words[f"s{first_user + 2 + number}"] = self._word(first + 4 * number)
         x, y, z = (*workgroup, 0, 0)[:3]
         place = users
         for axis, value in zip("xyz", (x, y, z), strict=True):

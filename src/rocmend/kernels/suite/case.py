@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -11,6 +11,16 @@ import torch
 from rocmend.kernels.dtypes import BY_NAME
 
 Size = Literal["tiny", "small", "large"]
+
+
+def size_of(count: int, tiny: int, small: int) -> Size:
+    """Return the class of sizes of a number of elements, given the most elements of ``tiny`` and ``small``."""
+    return "tiny" if count <= tiny else "small" if count <= small else "large"
+
+
+def sizes(shape: Sequence[int]) -> str:
+    """Return a shape as in the names of cases: ``7x4096``."""
+    return "x".join(map(str, shape))
 
 
 KEPT = 1 << 18
@@ -138,7 +148,7 @@ class Case:
         dtype: Of the output, which names the tolerance.
         size: ``tiny`` and ``small`` run in the interpreter; ``large`` needs a GPU. An emulator takes ``tiny`` only.
         function: Public function to call; None for the op's first.
-        reference: ``module:function`` of that function's reference; None for the op's.
+        reference: Name of the reference beside the op's, or ``module:function``; None for the public function's name.
         compiled: Shapes are those of real use: the launches it makes are compiled for every gfx target.
         edges: What is special: ``nan``, ``empty``, ``one``, ``strides``, ``odd`` …
         deterministic: Two runs must agree bit by bit; False only where atomics on floats are documented.
@@ -157,6 +167,10 @@ class Case:
     deterministic: bool = True
     tolerance: Any = None
     implementation: str = ""
+
+    def by(self, implementation: str) -> Case:
+        """Return the case as one about an implementation."""
+        return replace(self, name=f"{self.name}-{implementation}", implementation=implementation)
 
     @property
     def preferences(self) -> tuple[str, ...]:

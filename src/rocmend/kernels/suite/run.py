@@ -57,7 +57,7 @@ def run_case(op: Op, case: Case, device: torch.device, *, salt: int = 0, tier: s
         tier: Tier or implementation to check; the case's own by default.
     """
     function = resolve(op.functions[case.function] if case.function else next(iter(op.functions.values())))
-    reference = resolve(case.reference or op.reference)
+    reference = resolve(op.reference_of(case.reference or case.function))
     tolerance: Tolerance = case.tolerance or op.tolerance[case.dtype]
     draws: list[Draw] = []
 

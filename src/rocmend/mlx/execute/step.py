@@ -24,6 +24,7 @@ class Step:
         rule: of several nodes in one step: ``rule(nodes, integers)`` returns the call that reads changing integers from
             device memory, ``integers(place)`` those of a node: numbers, or where they change, their places there.
             It raises ``Unfit`` where there is no such form.
+        kernel: what a pattern put in place that a later one may join: the kernels' function and its options.
     """
 
     call: Callable[..., Any]
@@ -32,6 +33,7 @@ class Step:
     free: tuple[int, ...] = ()
     merged: Any = None
     rule: Any = None
+    kernel: tuple[str, Any] | None = None
 
 
 def freeing(steps: Sequence[Step], kept: Iterable[int]) -> list[Step]:

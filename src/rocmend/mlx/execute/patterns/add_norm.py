@@ -34,7 +34,9 @@ def add_norm(view: View) -> list[Step]:
             continue
         if nodes[0].shape != nodes[2].shape or nodes[1].shape != nodes[2].shape:
             continue
-        placed[added] = Step(_call(view.node(norm.outs[0]).attrs), (*add.ins, norm.ins[1]), (norm.outs[0], total))
+        eps = view.node(norm.outs[0]).attrs
+        ins, outs = (*add.ins, norm.ins[1]), (norm.outs[0], total)
+        placed[added] = Step(_call(eps), ins, outs, kernel=("add_rms_norm", eps))
         gone.add(number)
     return view.replaced(placed, gone)
 

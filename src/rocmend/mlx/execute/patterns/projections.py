@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rocmend.mlx.execute.patterns.view import View
 
 MOST = 3  # products of a launch
+GATED, MANY = "quantized_swiglu", "quantized_matmul_many"
 _TYPES = (dtypes.float16, dtypes.bfloat16)
 
 
@@ -30,17 +31,17 @@ def projections(view: View) -> list[Step]:
         if None in makers or any(set(view.users[place]) != {number} or place in view.kept for place in found):
             continue
         gate, up = makers
-        if gate == up or _kind(view, gate) is None or _kind(view, gate) != _kind(view, up):
+        if gate == up or kind_of(view, gate) is None or kind_of(view, gate) != kind_of(view, up):
             continue
         pair = [view.steps[one] for one in (gate, up)]  # type: ignore[index]
         if view.node(found[0]).shape != view.node(found[1]).shape:
             continue
         form = view.node(found[0]).attrs[1]
-        placed[number] = Step(_gated(form), (*pair[0].ins, *pair[1].ins[1:]), step.outs)
+        placed[number] = Step(_gated(form), (*pair[0].ins, *pair[1].ins[1:]), step.outs, kernel=(GATED, form))
         gone.update((gate, up))  # type: ignore[arg-type]
     alike: dict[Any, list[int]] = {}
     for number in range(len(view.steps)):
-        kind = None if number in gone or number in placed else _kind(view, number)
+        kind = None if number in gone or number in placed else kind_of(view, number)
         if kind is not None:
             alike.setdefault(kind, []).append(number)
     for numbers in alike.values():
@@ -53,12 +54,13 @@ def projections(view: View) -> list[Step]:
                 continue
             ins = (steps[0].ins[0], *[place for step in steps for place in step.ins[1:]])
             form = view.node(steps[0].outs[0]).attrs[1]
-            placed[some[0]] = Step(_many(form), ins, tuple(step.outs[0] for step in steps))
+            outs = tuple(step.outs[0] for step in steps)
+            placed[some[0]] = Step(_many(form), ins, outs, kernel=(MANY, form))
             gone.update(some)
     return view.replaced(placed, gone)
 
 
-def _kind(view: View, number: int | None) -> Any:
+def kind_of(view: View, number: int | None) -> Any:
     """Return what products of one launch have in common, x first; None for a step that is none of them."""
     if number is None or view.name(number) != "QuantizedMatmul":
         return None
@@ -74,7 +76,7 @@ def _kind(view: View, number: int | None) -> Any:
     return id(x), form, len(step.ins), scales.dtype
 
 
-def _weights(form: Any, rest: Any) -> list[Any]:
+def weights_of(form: Any, rest: Any) -> list[Any]:
     """Return words, scales and biases of each of several weights in a row."""
     count = 3 if form.affine else 2
     pad = () if form.affine else (None,)
@@ -83,7 +85,7 @@ def _weights(form: Any, rest: Any) -> list[Any]:
 
 def _gated(form: Any) -> Any:
     def call(_nodes: Any, x: Any, *rest: Any) -> Any:
-        gate, up = _weights(form, rest)
+        gate, up = weights_of(form, rest)
         return kernels.quantized_swiglu(x, gate, up, form.group_size, form.bits, form.mode)
 
     return call
@@ -91,6 +93,6 @@ def _gated(form: Any) -> Any:
 
 def _many(form: Any) -> Any:
     def call(_nodes: Any, x: Any, *rest: Any) -> Any:
-        return kernels.quantized_matmul_many(x, _weights(form, rest), form.group_size, form.bits, form.mode)
+        return kernels.quantized_matmul_many(x, weights_of(form, rest), form.group_size, form.bits, form.mode)
 
     return call

@@ -49,7 +49,7 @@ class View:
     def name(self, number: int) -> str:
         """Return the primitive's name of a step that is one node, else an empty string."""
         step = self.steps[number]
-        if len(step.outs) != 1 or step.merged is not None or step.rule is not None:
+        if len(step.outs) != 1 or step.merged is not None or step.rule is not None or step.kernel is not None:
             return ""
         op = self.tape.nodes[step.outs[0]].op
         return "" if op is None else op.name

@@ -34,6 +34,15 @@ def shape_class(problem: Problem) -> str:
     return f"{'float' if problem.dtype == 'float32' else 'half'}-d{bucket}"
 
 
+def uses_matrix(target: Target, dtype: str, rows: int) -> bool:
+    """Return whether padding the rows to 16 for matrix instructions is worth it."""
+    if rows > 4:
+        return True
+    if dtype == "float32":
+        return False
+    return {"float16": "fp16", "bfloat16": "bf16"}[dtype] in target.matrix_dtypes
+
+
 def _rejects_split(problem: Problem, target: Target) -> str | None:
     if reason := rejects_dtype(problem, target):
         return reason

@@ -12,7 +12,7 @@ from rocmend.kernels.caches import Cache
 from rocmend.kernels.common import semaphores
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.launch import LaunchPlan
-from rocmend.kernels.ops.attention.attention_decode import Problem, shape_class
+from rocmend.kernels.ops.attention.attention_decode import Problem, shape_class, uses_matrix
 from rocmend.kernels.ops.attention.attention_decode.kernel import merge_kernel, split_kernel
 from rocmend.kernels.plan_cache import Planner
 from rocmend.kernels.target import Target
@@ -82,15 +82,6 @@ def choose_splits(
     blocks = -(-keys // block)
     wanted = min(wanted, max(blocks // int(config.get("least_blocks", 2)), 1), MOST_SPLITS)
     return -(-blocks // -(-blocks // wanted))
-
-
-def uses_matrix(target: Target, dtype: str, rows: int) -> bool:
-    """Say whether padding the rows to 16 for matrix instructions is worth it."""
-    if rows > 4:
-        return True
-    if dtype == "float32":
-        return False
-    return {"float16": "fp16", "bfloat16": "bf16"}[dtype] in target.matrix_dtypes
 
 
 _cuts: Cache[Cut] = Cache()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rocmend.kernels.ops.rowwise.logsumexp.cases import DTYPES
+from rocmend.kernels.common.floats import FLOATS
 from rocmend.kernels.suite import Call, Case, Maker, Size
 
 
@@ -54,7 +54,7 @@ def _case(
 
 def cases() -> Iterator[Case]:
     """Yield the cases."""
-    for dtype in DTYPES:
+    for dtype in FLOATS:
         yield _case("qwen3", dtype, (1, 16, 1, 128), 8, 32, memory=True, compiled=True)
         yield _case("llama", dtype, (1, 8, 1, 128), 2, 32, norms=False, memory=True, offset=31, compiled=True)
         yield _case("part", dtype, (1, 4, 1, 80), 2, 9, dims=32, values=64, compiled=True)

@@ -5,17 +5,21 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from rocmend.kernels.common.floats import bytes_of, rejects_dtype
-from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
+from rocmend.kernels.op import Cost, Implementation, Op, Tolerance, first_reason
+from rocmend.kernels.ops.attention.attention_decode import uses_matrix
 from rocmend.kernels.registry import register
 from rocmend.kernels.target import Target
+from rocmend.kernels.tuning import config_for
 
 HERE = "rocmend.kernels.ops.attention.quantized_attention"
+NAME = "quantized_attention"
 BITS = (2, 4, 8)
 MOST_DIM = 512
+MOST_GROUPS = 8
 
 
 class Problem(NamedTuple):
-    """What choices depend on."""
+    """What choices depend on; ``masked``: keys are hidden by a mask, not by lengths alone."""
 
     dtype: str
     batch: int
@@ -27,6 +31,7 @@ class Problem(NamedTuple):
     value_dim: int
     bits: int
     group_size: int
+    masked: bool = False
 
 
 def shape_class(problem: Problem) -> str:
@@ -36,14 +41,42 @@ def shape_class(problem: Problem) -> str:
     return f"{'float' if problem.dtype == 'float32' else 'half'}-d{bucket}"
 
 
-def _rejects_split(problem: Problem, target: Target) -> str | None:
-    if reason := rejects_dtype(problem, target):
-        return reason
-    if problem.bits not in BITS:
-        return f"the kernel takes {BITS} bits, not {problem.bits}"
-    if max(problem.head_dim, problem.value_dim) > MOST_DIM:
-        return f"the kernel takes head dimensions up to {MOST_DIM}"
-    return None
+def rejects_split(problem: Problem, target: Target) -> str | None:
+    """Say why the portable kernels do not take a problem."""
+    return rejects_dtype(problem, target) or first_reason(
+        (problem.bits in BITS, f"the kernel takes {BITS} bits, not {problem.bits}"),
+        (
+            max(problem.head_dim, problem.value_dim) <= MOST_DIM,
+            f"the kernel takes head dimensions up to {MOST_DIM}",
+        ),
+    )
+
+
+def _rejects_grouped(problem: Problem, target: Target) -> str | None:
+    widest = max(problem.head_dim, problem.value_dim)
+    return rejects_split(problem, target) or first_reason(
+        (problem.dtype != "float32", "the matrix unit takes float16 and bfloat16, not float32"),
+        (problem.bits * problem.group_size >= 4 * 32, "a group has fewer than four words"),
+        (widest <= MOST_GROUPS * problem.group_size, f"a head has more than {MOST_GROUPS} groups"),
+        (
+            rows_of(problem) <= (most := int(config_for(NAME, "grouped", shape_class(problem), target)["most_rows"])),
+            f"it takes up to {most} rows (query heads of a KV head times queries), not {rows_of(problem)}",
+        ),
+    )
+
+
+def _avoid_grouped(problem: Problem, target: Target) -> str | None:
+    return first_reason(
+        (
+            uses_matrix(target, problem.dtype, rows_of(problem)),
+            f"{target.name} has no matrix instructions that {rows_of(problem)} rows are worth padding for",
+        )
+    )
+
+
+def rows_of(problem: Problem) -> int:
+    """Count the rows that read the same keys: query heads of a KV head times queries."""
+    return problem.heads // problem.kv_heads * problem.queries
 
 
 def _cost(p: Problem) -> Cost:
@@ -56,17 +89,26 @@ def _cost(p: Problem) -> Cost:
 
 OP = register(
     Op(
-        name="quantized_attention",
+        name=NAME,
         summary="Scaled dot-product attention over an affine-quantized KV cache.",
         functions={"quantized_attention": f"{HERE}.function:quantized_attention"},
         reference=f"{HERE}.reference:quantized_attention",
         problem=Problem,
         implementations=(
             Implementation(
+                "grouped",
+                "triton",
+                f"{HERE}.host:grouped",
+                _rejects_grouped,
+                note="few rows; a matrix product a group of codes, scaled afterwards",
+                avoid=_avoid_grouped,
+                record_class=lambda problem, _target: shape_class(problem),
+            ),
+            Implementation(
                 "split",
                 "triton",
-                f"{HERE}.host:run",
-                _rejects_split,
+                f"{HERE}.host:split",
+                rejects_split,
                 note="dequantizes in registers; reads the cache once",
             ),
             Implementation("torch", "reference", f"{HERE}.reference:quantized_attention"),

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import torch
 
 from rocmend.kernels.allocate import Output
+from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.attention.quantized_attention import Problem
 from rocmend.kernels.target import Target
 
@@ -16,6 +17,16 @@ Quantized = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 Mask = torch.Tensor | str | None
 Computes = Callable[[torch.Tensor, Quantized, Quantized, Mask, torch.Tensor | None], torch.Tensor]
 """Computes calls that are alike, of q, k, v, the mask and lengths."""
+
+
+def problem_of(q: torch.Tensor, k: Quantized, v: Quantized, mask: Mask, bits: int, group_size: int) -> Problem:
+    """Return the problem that choices depend on."""
+    # The only query sees all keys.
+    masked = mask is not None and not (isinstance(mask, str) and q.shape[2] == 1)
+    return Problem(
+        NAMES[q.dtype], q.shape[0], q.shape[1], k[0].shape[1], q.shape[2], k[0].shape[2], q.shape[3],
+        v[0].shape[3] * 32 // bits, bits, group_size, masked,
+    )  # fmt: skip
 
 
 class Asked(NamedTuple):

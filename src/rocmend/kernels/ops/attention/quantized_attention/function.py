@@ -8,9 +8,9 @@ from typing import Any
 import torch
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.attention.attention_decode.function import check_options
-from rocmend.kernels.ops.attention.quantized_attention import OP, Problem
+from rocmend.kernels.ops.attention.quantized_attention import OP
+from rocmend.kernels.ops.attention.quantized_attention.asked import problem_of
 from rocmend.kernels.plan_cache import cached_plan, plan_of
 from rocmend.kernels.select import implementation
 
@@ -74,12 +74,8 @@ def _attended(
     scale, kind, group_size, bits = more[6:]
     mask, k, v = kind if tensor is None else tensor, more[:3], more[3:6]
     _check(q, k, v, group_size, bits)
-    keys, values = k[0], v[0]
-    check_options(OP_NAME, q, keys.shape[2], mask, None, None, None, lengths)
-    problem = Problem(
-        NAMES[q.dtype], q.shape[0], q.shape[1], keys.shape[1], q.shape[2], keys.shape[2], q.shape[3],
-        values.shape[3] * 32 // bits, bits, group_size,
-    )  # fmt: skip
+    check_options(OP_NAME, q, k[0].shape[2], mask, None, None, None, lengths)
+    problem = problem_of(q, k, v, mask, bits, group_size)
     options = {"scale": scale, "group_size": group_size, "bits": bits}
     run = plan_of(implementation(OP, q.device, problem), q, k, v, mask=mask, lengths=lengths, **options)
 

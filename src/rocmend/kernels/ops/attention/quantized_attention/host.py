@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from rocmend.kernels import allocate, backends, executor
+from rocmend.kernels import allocate, backends, executor, select
 from rocmend.kernels.common import semaphores
-from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.launch import LaunchPlan
+from rocmend.kernels.ops.attention.attention_decode import uses_matrix
 from rocmend.kernels.ops.attention.attention_decode.host import (
     Cut,
     choose_splits,
@@ -20,17 +21,15 @@ from rocmend.kernels.ops.attention.attention_decode.host import (
     mask_arguments,
     merging,
     power_of_two,
-    uses_matrix,
 )
-from rocmend.kernels.ops.attention.quantized_attention import Problem, shape_class
-from rocmend.kernels.ops.attention.quantized_attention.asked import Asked, Computes, Mask, Quantized
+from rocmend.kernels.ops.attention.quantized_attention import NAME, OP, Problem, rows_of, shape_class
+from rocmend.kernels.ops.attention.quantized_attention.asked import Asked, Computes, Mask, Quantized, problem_of
 from rocmend.kernels.ops.attention.quantized_attention.kernels.blocks import quantized_kernel
 from rocmend.kernels.ops.attention.quantized_attention.kernels.grouped import grouped_kernel
-from rocmend.kernels.plan_cache import Planner
+from rocmend.kernels.plan_cache import Planner, plan_of
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import config_for
 
-MOST_GROUPS = 8
 LEAST_ROWS = 8
 """Columns of a matrix instruction."""
 
@@ -49,102 +48,87 @@ def _dense(quantized: Quantized) -> Quantized:
     return words, scales, biases
 
 
-def fits_groups(problem: Problem) -> bool:
-    """Return whether the kernel that goes group by group takes a problem: few groups, of four words at least."""
-    widest = max(problem.head_dim, problem.value_dim)
-    return problem.bits * problem.group_size >= 128 and widest <= MOST_GROUPS * problem.group_size
+def kernel(plan: Callable[[Asked], Computes | None], *, aligned: bool = False) -> Planner:
+    """Make an implementation of the op from a kernel's plan.
 
+    Args:
+        plan: Plans calls; None where strides are not as the kernel needs them.
+        aligned: Whether the kernel takes tensors at multiples of 16 bytes only; others go to another implementation.
+    """
 
-@Planner
-def run(
-    q: torch.Tensor,
-    k: Quantized,
-    v: Quantized,
-    scale: float,
-    mask: Mask = None,
-    group_size: int = 64,
-    bits: int = 8,
-    lengths: torch.Tensor | None = None,
-) -> Callable[..., torch.Tensor]:
-    """Plan a call; see ``function.quantized_attention``."""
-    batch, heads, queries, dim = q.shape
-    kv_heads, keys, value_dim = k[0].shape[1], k[0].shape[2], v[0].shape[3] * 32 // bits
-    output = allocate.Output((batch, heads, queries, value_dim), q.dtype, q.device)
-    if 0 in (batch, heads, queries, value_dim, keys):
-        return lambda *_, **__: output().zero_()
-    if not (_is_dense(k) and _is_dense(v) and q.stride(-1) == 1):
-
-        def copying(q: torch.Tensor, k: Quantized, v: Quantized, *options: Any, **more: Any) -> torch.Tensor:
-            result: torch.Tensor = run(q.contiguous(), _dense(k), _dense(v), *options, **more)
-            return result
-
-        return copying
-    problem = Problem(NAMES[q.dtype], batch, heads, kv_heads, queries, keys, dim, value_dim, bits, group_size)
-    asked = Asked(q, k, v, scale, mask, lengths, problem, executor.target_for(q.device), output)
-    # The only query sees all keys.
-    masked = mask is not None and not (isinstance(mask, str) and queries == 1)
-    taken = backends.taken("quantized_attention", problem, asked.target, asked=asked, masked=masked)
-    computes = _in_blocks(asked) if taken is None else _of_back_end(asked, taken)
-
-    def call(
+    @Planner
+    def run(
         q: torch.Tensor,
         k: Quantized,
         v: Quantized,
-        scale: float,  # noqa: ARG001  planned, as are the width of codes and groups
+        scale: float,
         mask: Mask = None,
-        group_size: int = 64,  # noqa: ARG001
-        bits: int = 8,  # noqa: ARG001
+        group_size: int = 64,
+        bits: int = 8,
         lengths: torch.Tensor | None = None,
-    ) -> torch.Tensor:
-        return computes(q, k, v, mask, lengths)
+    ) -> Callable[..., torch.Tensor]:
+        problem = problem_of(q, k, v, mask, bits, group_size)
+        shape = problem.batch, problem.heads, problem.queries, problem.value_dim
+        output = allocate.Output(shape, q.dtype, q.device)
+        if 0 in (*shape, problem.keys):
+            return lambda *_, **__: output().zero_()
+        if not (_is_dense(k) and _is_dense(v) and q.stride(-1) == 1):
 
-    return call
+            def copying(q: torch.Tensor, k: Quantized, v: Quantized, *options: Any, **more: Any) -> torch.Tensor:
+                result: torch.Tensor = run(q.contiguous(), _dense(k), _dense(v), *options, **more)
+                return result
+
+            return copying
+        computes = plan(Asked(q, k, v, scale, mask, lengths, problem, executor.target_for(q.device), output))
+        if computes is None:
+            return _at_any_address(problem, q, k, v, scale, mask, group_size, bits, lengths)
+        at_any_address: Callable[..., torch.Tensor] | None = None
+
+        def call(
+            q: torch.Tensor,
+            k: Quantized,
+            v: Quantized,
+            scale: float,
+            mask: Mask = None,
+            group_size: int = 64,
+            bits: int = 8,
+            lengths: torch.Tensor | None = None,
+        ) -> torch.Tensor:
+            nonlocal at_any_address
+            if aligned and not backends.aligned(q, *k, *v):
+                options = scale, mask, group_size, bits, lengths
+                at_any_address = at_any_address or _at_any_address(problem, q, k, v, *options)
+                return at_any_address(q, k, v, *options)
+            return computes(q, k, v, mask, lengths)
+
+        return call
+
+    return run
 
 
-def _of_back_end(asked: Asked, taken: backends.Taken) -> Computes:
-    """Plan a kernel of a back end; the portable ones where tensors lie at odd addresses."""
-    # What computes calls outlives this one, and must not keep its tensors.
-    _, _, _, scale, _, _, problem, target, output = asked
-    splits, split = taken.plan(asked, early_merge=early_merge("quantized_attention", target))
-    merged = _merging(asked, splits)
-    workspace = _workspace(asked, splits)
-    others: list[Computes] = []
-
-    def computes(q: torch.Tensor, k: Quantized, v: Quantized, mask: Mask, lengths: torch.Tensor | None) -> torch.Tensor:
-        if not backends.aligned(q, *k, *v):
-            if not others:
-                others.append(_in_blocks(Asked(q, k, v, scale, mask, lengths, problem, target, output)))
-            return others[0](q, k, v, mask, lengths)
-        out = output()
-        if merged is None:
-            split((q, *k, *v, lengths, None, out))
-            return out
-        some = workspace()
-        split((q, *k, *v, lengths, some, out))
-        merged((some, None, lengths, out))
-        return out
-
-    return computes
+def _at_any_address(problem: Problem, q: torch.Tensor, *more: Any) -> Callable[..., torch.Tensor]:
+    """Plan what computes calls whose tensors do not begin at multiples of 16 bytes."""
+    return plan_of(select.implementation(OP, q.device, problem, aligned=False), q, *more)
 
 
-def _merging(asked: Asked, splits: int) -> LaunchPlan | None:
+def merging_of(asked: Asked, splits: int) -> LaunchPlan | None:
     """Plan the launch that merges the parts, where there are several."""
     if splits == 1:
         return None
-    return merging("quantized_attention", asked.shape, None, asked.lengths, splits, asked.target)
+    return merging(NAME, asked.shape, None, asked.lengths, splits, asked.target)
 
 
-def _workspace(asked: Asked, splits: int) -> allocate.Output:
+def workspace_of(asked: Asked, splits: int) -> allocate.Output:
     """Return a function that allocates memory for the sums of all parts, and their maxima and weights."""
     numbers = asked.parts(splits) * (asked.problem.value_dim + 2)
     return allocate.Output((numbers,), torch.float32, asked.q.device)
 
 
-def _in_blocks(asked: Asked) -> Computes:
-    """Plan the portable kernels."""
+def _portable(asked: Asked, *, grouped: bool) -> Computes:
+    """Plan a portable kernel: group by group, or by blocks of keys."""
     q, k, v, scale, mask, lengths, problem, target, output = asked
-    batch, heads, kv_heads, queries, keys, dim, value_dim, bits, group_size = problem[1:]
-    cut, grouped = _cut(problem, target)
+    batch, heads, kv_heads, queries, keys, dim, value_dim, bits, group_size, _ = problem[1:]
+    cut = _cut(problem, target, grouped=grouped)
     splits = cut.splits
     _, strides, kind = mask_arguments(mask, (batch, heads, queries, keys))
     parts = asked.parts(splits)
@@ -169,18 +153,18 @@ def _in_blocks(asked: Asked) -> Computes:
             more = {**constants, **groups, "DOT": cut.matrix}
             return LaunchPlan(quantized_kernel, grid, more, cut.config, (float(scale), *numbers), types)
         more = {**constants, "LAST": last is not None, **(last or {"LIVE": 1, "SPLITS": 1, "WIDTH": 1})}
-        more["PDL"] = last is None and splits > 1 and early_merge("quantized_attention", target)
+        more["PDL"] = last is None and splits > 1 and early_merge(NAME, target)
         ones = 0x3C003C00 if q_dtype == torch.float16 else 0x3F803F80
         return LaunchPlan(grouped_kernel, grid, more, cut.config, (float(scale), ones, *numbers), types)
 
     q_dtype, device = q.dtype, q.device
     split = planned(None)
-    merged = _merging(asked, splits)
+    merged = merging_of(asked, splits)
     counted, needed = batch * kv_heads * cut.row_blocks, parts * (value_dim + 2) * 4
     possible = grouped and semaphores.fits(counted, needed)
     finish = finishing(cut, heads // kv_heads * queries, value_dim) if possible else None
     whole = planned(finish) if finish else None
-    workspace = _workspace(asked, splits)
+    workspace = workspace_of(asked, splits)
 
     def computes(q: torch.Tensor, k: Quantized, v: Quantized, mask: Mask, lengths: torch.Tensor | None) -> torch.Tensor:
         out = output()
@@ -200,17 +184,16 @@ def _in_blocks(asked: Asked) -> Computes:
     return computes
 
 
-def _cut(problem: Problem, target: Target) -> tuple[Cut, bool]:
-    """Return how a problem is cut, and whether the kernel goes group by group."""
-    rows = problem.heads // problem.kv_heads * problem.queries
-    matrix = uses_matrix(target, problem.dtype, rows)
-    few = config_for("quantized_attention", "grouped", shape_class(problem), target)
-    grouped = matrix and problem.dtype != "float32" and fits_groups(problem) and rows <= int(few["most_rows"])
+def _cut(problem: Problem, target: Target, *, grouped: bool) -> Cut:
+    """Cut a problem for a kernel."""
+    rows = rows_of(problem)
+    matrix = grouped or uses_matrix(target, problem.dtype, rows)
+    config = config_for(
+        NAME, "grouped" if grouped else "split" if matrix else "split_vector", shape_class(problem), target
+    )
     if grouped:
-        config, tile, row_blocks = few, max(power_of_two(rows), LEAST_ROWS), 1
+        tile, row_blocks = max(power_of_two(rows), LEAST_ROWS), 1
     else:
-        kernel = "split" if matrix else "split_vector"
-        config = config_for("quantized_attention", kernel, shape_class(problem), target)
         matrix = matrix and bool(config.get("matrix", 1))
         tile, row_blocks = cut_rows(rows, int(config.get("most_rows", 16)), matrix=matrix)
     programs = problem.batch * problem.kv_heads * row_blocks
@@ -218,4 +201,8 @@ def _cut(problem: Problem, target: Target) -> tuple[Cut, bool]:
     if problem.bits == 8:  # they take more registers
         per_unit = config.get("programs_per_unit_8bit", per_unit)
     splits = choose_splits(config, target, programs, problem.keys, int(config.constants["BLOCK_N"]), per_unit)
-    return Cut(config, tile, row_blocks, splits, matrix), grouped
+    return Cut(config, tile, row_blocks, splits, matrix)
+
+
+grouped = kernel(functools.partial(_portable, grouped=True))
+split = kernel(functools.partial(_portable, grouped=False))

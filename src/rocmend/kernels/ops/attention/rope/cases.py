@@ -6,8 +6,9 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
+from rocmend.kernels.common.floats import FLOATS
 from rocmend.kernels.op import Tolerance
-from rocmend.kernels.ops.rowwise.logsumexp.cases import DTYPES, size_of
+from rocmend.kernels.ops.rowwise.logsumexp.cases import rows_size
 from rocmend.kernels.suite import Call, Case, Maker
 
 # At places below 300 angles are within 2e-5 of the reference's.
@@ -51,7 +52,7 @@ def _case(
         f"{dtype}-{label}",
         make,
         dtype,
-        size_of(shape),
+        rows_size(shape),
         function=function,
         reference=f"{REFERENCE}:{function}",
         compiled=compiled,
@@ -61,7 +62,7 @@ def _case(
 
 def cases() -> Iterator[Case]:
     """Yield the cases."""
-    for dtype in DTYPES:
+    for dtype in FLOATS:
         for traditional, function in itertools.product((False, True), ("rope", "rope_backward")):
             label = f"{function}{'-traditional' if traditional else ''}"
             common: dict[str, Any] = {"traditional": traditional, "function": function}

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.common.rows import check_floating
+from rocmend.kernels.common.arguments import check_floating
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.attention.rope import OP, Options, Problem
 from rocmend.kernels.plan_cache import cached_plan, plan_of

@@ -6,8 +6,8 @@ import math
 
 import torch
 
+from rocmend.kernels.common.reference import wide
 from rocmend.kernels.ops.attention.rope import Options
-from rocmend.kernels.ops.rowwise.logsumexp.reference import wide
 
 
 def _angles(

@@ -93,9 +93,15 @@ def weight_class(problem: Problem) -> str:
     return f"{'point' if problem.taps == 1 else 'taps'}-{outputs}-by-{channels}{few}-half"
 
 
+def _rejects_uneven(problem: Problem, _target: Target) -> str | None:
+    return (
+        None if problem.plain else "torch has no convolution with this padding or with both stride and input dilation"
+    )
+
+
 def _rejects_vendor(problem: Problem, target: Target) -> str | None:
-    if not problem.plain:
-        return "torch has no convolution with this padding or with both stride and input dilation"
+    if reason := _rejects_uneven(problem, target):
+        return reason
     if target.vendor == "amd" and target.generation == 10:
         return (
             "MIOpen has few tuned kernels for RDNA1 and RDNA2, because their builds lack composable_kernel, "
@@ -132,6 +138,7 @@ OP = register(
         implementations=(
             Implementation("torch.nn", "vendor", f"{HERE}.vendor:plan", _rejects_vendor, note="cuDNN or MIOpen"),
             Implementation("implicit-gemm", "triton", f"{HERE}.host:plan", rejects_dtype, note="no vendor library"),
+            Implementation("columns", "vendor", f"{HERE}.columns:plan", _rejects_uneven, note="matrix products alone"),
             Implementation("torch", "reference", f"{HERE}.reference:plan"),
         ),
         dtypes=("float32", "float16", "bfloat16"),

@@ -55,17 +55,11 @@ def conv_general(
 
     Cost: 2 · N · output pixels · O · taps · C / groups operations.
     """
-    options = (
-        stride if stride.__class__ is int else hashable(stride),
-        padding if padding.__class__ is int else hashable(padding),
-        kernel_dilation if kernel_dilation.__class__ is int else hashable(kernel_dilation),
-        input_dilation if input_dilation.__class__ is int else hashable(input_dilation), groups, flip,
-    )  # fmt: skip
-    return convolve(x, weight, bias, options)
+    return convolve(x, weight, bias, options_of(stride, padding, kernel_dilation, input_dilation, groups, flip))
 
 
 def convolve(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, options: Options) -> torch.Tensor:
-    """Convolve with the options of ``conv_general``, hashable, one after another."""
+    """Convolve; see ``options_of``."""
     if torch.is_grad_enabled() and (
         x.requires_grad or weight.requires_grad or (bias is not None and bias.requires_grad)
     ):
@@ -75,10 +69,9 @@ def convolve(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, o
     return out
 
 
-def _geometry(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, options: tuple[Any, ...]) -> Geometry:
+def _geometry(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, options: Options) -> Geometry:
     """Check arguments and return the geometry."""
-    *some, groups, flip = options
-    geometry = geometry_of("conv_general", x.shape, weight.shape, *map(hashable, some), groups, flip)
+    geometry = geometry_of("conv_general", x.shape, weight.shape, *options)
     _check_types("conv_general", x, weight, bias, geometry.c_out)
     return geometry
 
@@ -116,7 +109,7 @@ def planned(
 
 
 @cached_plan
-def _convolved(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, options: tuple[Any, ...]) -> Call:
+def _convolved(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, options: Options) -> Call:
     """Check the arguments and plan calls like this one."""
     geometry = _geometry(x, weight, bias, options)
     return planned("forward", x, weight, bias, geometry, _shape(x, geometry))
@@ -165,13 +158,8 @@ def conv_weight_gradient(
     Raises:
         UsageError: Shapes that do not fit.
     """
-    options = (
-        stride if stride.__class__ is int else hashable(stride),
-        padding if padding.__class__ is int else hashable(padding),
-        kernel_dilation if kernel_dilation.__class__ is int else hashable(kernel_dilation),
-        input_dilation if input_dilation.__class__ is int else hashable(input_dilation),
-    )
-    found: torch.Tensor = _weights((x, gradient), tuple(kernel_size), options, groups, flip)
+    options = options_of(stride, padding, kernel_dilation, input_dilation, groups, flip)
+    found: torch.Tensor = _weights((x, gradient), tuple(kernel_size), options)
     return found
 
 
@@ -180,13 +168,11 @@ def _weights(
     x: torch.Tensor,
     gradient: torch.Tensor,
     kernel_size: tuple[int, ...],
-    options: tuple[Any, ...],
-    groups: int,
-    flip: bool,
+    options: Options,
 ) -> Call:
     """Check the arguments and plan the weight's gradient."""
-    weight_shape = (gradient.shape[-1], *kernel_size, x.shape[-1] // max(groups, 1))
-    geometry = geometry_of("conv_weight_gradient", x.shape, weight_shape, *options, groups, flip)
+    weight_shape = (gradient.shape[-1], *kernel_size, x.shape[-1] // max(options[4], 1))
+    geometry = geometry_of("conv_weight_gradient", x.shape, weight_shape, *options)
     expected = (x.shape[0], *(axis.out for axis in geometry.axes[3 - len(kernel_size) :]), geometry.c_out)
     if tuple(gradient.shape) != expected:
         raise UsageError(
@@ -195,9 +181,18 @@ def _weights(
     return planned("weight", x, gradient, None, geometry, weight_shape)
 
 
-def hashable(value: Any) -> Any:
+def options_of(
+    stride: Any, padding: Any, kernel_dilation: Any, input_dilation: Any, groups: int, flip: bool
+) -> Options:
+    """Return the options of ``conv_general``, hashable, one after another."""
+    if stride.__class__ is padding.__class__ is kernel_dilation.__class__ is input_dilation.__class__ is int:
+        return stride, padding, kernel_dilation, input_dilation, groups, flip
+    return (*map(_hashable, (stride, padding, kernel_dilation, input_dilation)), groups, flip)
+
+
+def _hashable(value: Any) -> Any:
     """Return a number as it is, and numbers in a row, and pairs of such, as tuples."""
-    return value if isinstance(value, int) else tuple(hashable(one) for one in value)
+    return value if isinstance(value, int) else tuple(map(_hashable, value))
 
 
 def _check_types(name: str, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, outputs: int) -> None:

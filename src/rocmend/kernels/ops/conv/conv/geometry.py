@@ -124,13 +124,19 @@ class Geometry:
         return (self.c_out, *(axis.taps for axis in self.axes), self.c_in // self.groups)
 
     @functools.cached_property
+    def is_direct(self) -> bool:
+        """Whether windows slide over the input as it is, with the taps in their order."""
+        return not self.flip and all(axis.input_dilation == 1 for axis in self.axes)
+
+    @functools.cached_property
     def torch_kind(self) -> str | None:
         """Which of torch's convolutions it is: ``direct``, ``transposed``, or None."""
         axes = self.axes
         if 0 in (self.pixels_in, self.pixels_out, self.c_in, self.c_out, self.taps):
             return None
-        if not self.flip and all(axis.input_dilation == 1 and axis.padding >= 0 for axis in axes):
-            return "direct" if all(axis.out == axis.padding_after(axis.padding).out for axis in axes) else None
+        if self.is_direct:
+            even = all(axis.padding >= 0 and axis.out == axis.padding_after(axis.padding).out for axis in axes)
+            return "direct" if even else None
         if not self.flip or any(axis.stride != 1 for axis in axes):
             return None
         pairs = [(axis, *axis.transposed_padding) for axis in axes]
@@ -251,3 +257,42 @@ def geometry_of(
     ]
     three = [Axis(1, 1, 1)] * (3 - axes) + found
     return Geometry(x[0], c_in, c_out, groups, (three[0], three[1], three[2]), flip)
+
+
+@functools.lru_cache(maxsize=4096)
+def transposed_geometry_of(
+    x: tuple[int, ...],
+    weight: tuple[int, ...],
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+    output_padding: tuple[int, ...],
+    groups: int,
+) -> Geometry:
+    """Return the geometry of the convolution whose input gradient torch's transposed one is: it goes from output to x.
+
+    Args:
+        x: ``[N, spatial..., C]``.
+        weight: ``[C, taps..., O / groups]``.
+        stride: For each axis, as are the others.
+        padding: Cropped from the output.
+        dilation: Step between taps.
+        output_padding: Added after the output.
+        groups: Groups.
+
+    Raises:
+        UsageError: The output would have a negative size.
+    """
+    axes = [Axis(1, 1, 1)] * (5 - len(x))
+    numbers = zip(x[1:-1], weight[1:-1], stride, padding, dilation, output_padding, strict=True)
+    for size, taps, step, pad, spread, extra in numbers:
+        out = (size - 1) * step - 2 * pad + (taps - 1) * spread + 1 + extra
+        if out < 0:
+            raise UsageError(
+                "convolution",
+                f"expected an output of no negative size, got {out}.",
+                why=f"The input has {size} elements, the kernel {taps}, and {pad} are cropped from both sides.",
+                next_step="Give a larger input or less padding.",
+            )
+        axes.append(Axis(out, size, taps, step, pad, spread))
+    return Geometry(x[0], weight[-1] * groups, x[-1], groups, (axes[0], axes[1], axes[2]))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import torch
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.ops.conv.conv.function import Options, conv_general, convolve, hashable
+from rocmend.kernels.ops.conv.conv.function import Options, conv_general, convolve, options_of
 from rocmend.kernels.ops.conv.conv.geometry import checked
 
 Numbers = int | tuple[int, ...]
@@ -43,7 +43,7 @@ def _direct(axes: int) -> Convolve:
             groups: Groups of channels.
         """
         _check_axes(name, x, axes)
-        return convolve(x, weight, bias, _plain(stride, padding, dilation, groups))
+        return convolve(x, weight, bias, options_of(stride, padding, dilation, 1, groups, False))
 
     return _named(conv, name, axes)
 
@@ -95,12 +95,6 @@ def _check_axes(name: str, x: torch.Tensor, axes: int) -> None:
 
 conv1d, conv2d, conv3d = map(_direct, (1, 2, 3))
 conv_transpose1d, conv_transpose2d, conv_transpose3d = map(_transposed, (1, 2, 3))
-
-
-def _plain(stride: Numbers, padding: Numbers, dilation: Numbers, groups: int) -> Options:
-    if stride.__class__ is padding.__class__ is dilation.__class__ is int:
-        return stride, padding, dilation, 1, groups, False
-    return hashable(stride), hashable(padding), hashable(dilation), 1, groups, False
 
 
 def _transpose(

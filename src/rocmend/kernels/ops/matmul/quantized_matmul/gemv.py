@@ -23,6 +23,22 @@ _TYPES = (None, *(_WORDS, None, None, None) * MOST)
 """What the tensors of a launch are seen as: words may be given as uint32."""
 
 
+class Norm(NamedTuple):
+    """Tensors of an RMSNorm of x before the products, each with as many elements as x.
+
+    Args:
+        residual: Added to x first, or None.
+        weight: Of the normalisation, or None.
+        total: Where the sum goes; None without a residual.
+        normed: Where the normalised row goes; None where nothing else needs it.
+    """
+
+    residual: torch.Tensor | None
+    weight: torch.Tensor | None
+    total: torch.Tensor | None
+    normed: torch.Tensor | None
+
+
 class Experts(NamedTuple):
     """How the numbers of a batch find their rows of x and their weights.
 
@@ -50,8 +66,9 @@ def plan(
     x_stride: int = 0,
     w_batch: int = 0,
     experts: Experts | None = None,
+    eps: float | None = None,
 ) -> LaunchPlan:
-    """Plan a launch of ``x``, three times ``w, scales, biases, out`` (None behind the last), and ``lhs, rhs``.
+    """Plan a launch of ``x``, three times ``w, scales, biases, out`` (None behind the last), ``lhs, rhs`` and a norm.
 
     Args:
         columns: Rows of each of one to three weights, one for a gated pair.
@@ -65,6 +82,7 @@ def plan(
         x_stride: Elements from one of these to the next.
         w_batch: Rows of weights from one of these, or from one expert, to the next; 0 where all share the weights.
         experts: How indices choose rows of x and weights; None without indices.
+        eps: Added to the mean of squares where x is normalised first; None where it is not.
     """
     config = config_for(NAME, "gemv", gemv_class(dtype, bits, gated=gated), target)
     codes, words = 32 // bits, depth * bits // 32
@@ -81,13 +99,16 @@ def plan(
     programs = cdiv(tiles, cdiv(tiles, programs))  # all with as many tiles, but for the last
     constants = {
         "GROUP": group, "BITS": bits, "COUNT": 2 if gated else len(columns), "GATED": gated,
-        "EXPERTS": experts is not None,
+        "EXPERTS": experts is not None, "NORM": eps is not None,
+        # Most AMD GPUs have no instruction that rounds to bf16.
+        "BY_BITS": eps is not None and dtype == "bfloat16" and target.vendor != "nvidia",
         "PAIRED": bits == 4 and dtype != "float32", "WORDS": padded, "WIDE": wide, "EVEN": padded == words,
         "BLOCK_N": block,
     }  # fmt: skip
-    types = (*_TYPES, *(experts.types if experts else (None, None)))
+    types = (*_TYPES, *(experts.types if experts else (None, None)), *(None,) * len(Norm._fields))
     sizes = (*columns, *(0,) * (MOST - len(columns)))
-    numbers = (*sizes, words, depth // group, tiles, programs, x_stride, w_batch, experts.divisor if experts else 1)
+    divisor = experts.divisor if experts else 1
+    numbers = (*sizes, words, depth // group, tiles, programs, x_stride, w_batch, divisor, eps)
     return LaunchPlan(gemv_kernel, (programs * batch,), constants, with_warps(config, warps), numbers, types)
 
 
@@ -97,9 +118,10 @@ def operands(
     outs: Sequence[torch.Tensor | None],
     lhs: torch.Tensor | None = None,
     rhs: torch.Tensor | None = None,
+    norm: Norm = Norm(None, None, None, None),  # noqa: B008  a constant
 ) -> tuple[torch.Tensor | None, ...]:
     """Return the tensors of a launch in order; a gated pair has one output."""
     given: list[torch.Tensor | None] = [x]
     for index, (w, scales, biases) in enumerate(weights):
         given += [w, scales, biases, outs[index] if index < len(outs) else None]
-    return (*given, *(None,) * (4 * (MOST - len(weights))), lhs, rhs)
+    return (*given, *(None,) * (4 * (MOST - len(weights))), lhs, rhs, *norm)

@@ -1,4 +1,4 @@
-"""Several products of one x with quantized weights in one launch; two of them gated."""
+"""Several products of one x with quantized weights in one launch; two of them gated; x normalised first."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ MOST_ROWS = 8
 
 
 class Problem(NamedTuple):
-    """What choices depend on; ``columns`` are those of all products together."""
+    """What choices depend on; ``columns`` are those of all products together.
+
+    ``normed``: x is normalised first (RMSNorm); ``added``: a residual is added to it before.
+    """
 
     dtype: str
     mode: str
@@ -28,11 +31,14 @@ class Problem(NamedTuple):
     rows: int
     columns: int
     depth: int
+    normed: bool = False
+    added: bool = False
 
 
 def _rejects_gemv(problem: Problem, _target: Target) -> str | None:
+    fewest = 1 if problem.normed else 2
     return first_reason(
-        (2 <= problem.products <= 3, f"a launch takes 2 or 3 products, not {problem.products}")
+        (fewest <= problem.products <= 3, f"a launch takes {fewest} to 3 products, not {problem.products}")
     ) or rejects_row(problem.mode, problem.bits, problem.rows, problem.depth)
 
 
@@ -46,7 +52,21 @@ def _rejects_lanes(problem: Problem, _target: Target) -> str | None:
             problem.depth > 0 and 2 <= problem.products <= 3,
             f"a launch takes 2 or 3 products, not {problem.products} with K = {problem.depth}",
         ),
+        (not problem.normed, "it does not normalise x"),
     )
+
+
+def _without_norm(problem: Problem) -> Problem:
+    """Return the problem behind a norm; one product is taken by the same kernels as several."""
+    return problem._replace(normed=False, added=False, products=max(2, problem.products))
+
+
+def _rejects_norm_first(problem: Problem, target: Target) -> str | None:
+    return first_reason((problem.normed, "x is not normalised")) or _rejects_lanes(_without_norm(problem), target)
+
+
+def _avoid_norm_first(problem: Problem, target: Target) -> str | None:
+    return _avoid_lanes(_without_norm(problem), target)
 
 
 def _avoid_lanes(problem: Problem, _target: Target) -> str | None:
@@ -63,7 +83,9 @@ def _cost(problem: Problem) -> Cost:
     weights, size = problem.columns * problem.depth, bytes_of(problem.dtype)
     scale = 2.0 * size if problem.mode == "affine" else 1.0
     written = problem.columns // (2 if problem.gated else 1)
-    vectors = problem.rows * (written + problem.depth) * size
+    # The norm reads its weight; a residual is read, and the sum written.
+    rows = 1 + 2 * problem.added
+    vectors = (problem.rows * (written + rows * problem.depth) + problem.normed * problem.depth) * size
     return Cost(
         2.0 * weights * problem.rows, weights * problem.bits / 8 + weights / problem.group_size * scale + vectors
     )
@@ -72,10 +94,11 @@ def _cost(problem: Problem) -> Cost:
 OP = register(
     Op(
         name="quantized_projections",
-        summary="Up to three products of one x with quantized weights in one launch, or two with silu(gate) · up.",
+        summary="Up to three products of x or its RMSNorm with quantized weights in one launch, or a gated pair.",
         functions={
             "quantized_matmul_many": f"{HERE}.function:quantized_matmul_many",
             "quantized_swiglu": f"{HERE}.function:quantized_swiglu",
+            "rms_norm_projections": f"{HERE}.function:rms_norm_projections",
         },
         reference=f"{HERE}.reference:quantized_matmul_many",
         problem=Problem,
@@ -89,13 +112,23 @@ OP = register(
                 avoid=_avoid_lanes,
                 vendor="nvidia",
             ),
+            Implementation(
+                "norm_first",
+                "triton",
+                f"{HERE}.host:apart",
+                _rejects_norm_first,
+                note="the norm is a launch of its own: kernels for the matrix unit take the products",
+                avoid=_avoid_norm_first,
+                vendor="nvidia",
+            ),
             Implementation("gemv", "triton", f"{HERE}.host:gemv", _rejects_gemv, note="one row of x, in one launch"),
-            Implementation("apart", "triton", f"{HERE}.host:apart", note="one product after another"),
+            Implementation("apart", "triton", f"{HERE}.host:apart", note="one after another"),
         ),
         dtypes=("float32", "float16", "bfloat16"),
         domain="Formats as in quantized_matmul; w with two axes; affine scales have the dtype of x.",
         cost=_cost,
-        # As quantized_matmul; a gate adds the roundings of both products, of the sigmoid and of silu.
+        # As quantized_matmul; a gate adds the roundings of both products, of the sigmoid and of silu; a norm those of
+        # the sum and of each element of x, which is half an eps of x twice.
         tolerance={
             "float32": Tolerance(ulps=4, scaled=8e-6),
             "float16": Tolerance(ulps=3, scaled=2.0**-10),

@@ -66,8 +66,43 @@ def _case(
     )  # fmt: skip
 
 
+def _normed(
+    dtype: str,
+    rows: int,
+    columns: tuple[int, ...],
+    k: int,
+    *,
+    gated: bool = False,
+    bits: int = 4,
+    added: bool = True,
+    compiled: bool = False,
+    size: Size | None = None,
+) -> Case:
+    """Return a case with an RMSNorm first."""
+
+    def make(m: Maker) -> Call:
+        x, residual = m.normal(rows, k, dtype=dtype), m.normal(rows, k, dtype=dtype) if added else None
+        weights = tuple([_weights(m, n, k, dtype, "affine", bits, 64) for n in columns])
+        # A sum of two has a deviation of about 1.4: divided by that, and times a weight of about one.
+        norm_weight = m.normal(k, dtype=dtype, scale=0.25) + 1
+        return Call(
+            (x, norm_weight, 1e-5, weights, 64, bits), {"residual": residual, "gated": gated, "keep": not added}
+        )
+
+    name = f"{'add-' * added}norm-{'swiglu-' * gated}{dtype}-b{bits}-{rows}x{k}-{'+'.join(map(str, columns))}"
+    return Case(
+        name, make, dtype, size or ("tiny" if sum(columns) * k <= 16384 else "small"), compiled=compiled,
+        function="rms_norm_projections", reference=f"{REFERENCE}:rms_norm_projections",
+    )  # fmt: skip
+
+
 def formats() -> Iterator[Case]:
     """Yield, to be compiled, each format with one row and with a few."""
+    for dtype in ("float32", "float16", "bfloat16"):
+        for bits in (2, 4, 8):
+            for k in (2048, 5120):
+                for columns, gated in (((1024,), False), ((1024, 1024), True), ((1024, 1024, 1024), False)):
+                    yield _normed(dtype, 1, columns, k, gated=gated, bits=bits, compiled=True, size="large")
     for mode, bits, group in every_format():
         for dtype in ("bfloat16", "float16"):
             for rows in (1, 8):
@@ -105,7 +140,14 @@ def cases() -> Iterator[Case]:
             bits = 8 if mode == "mxfp8" else 4
             yield _case(dtype, (2,), (20, 20), 128, gated=True, mode=mode, bits=bits, group=group)
             yield _case(dtype, (2,), (20, 9, 16), 128, mode=mode, bits=bits, group=group)
+        for rows in (1, 3):
+            yield _normed(dtype, rows, (33, 16, 20), 256)
+            yield _normed(dtype, rows, (40,), 320, bits=8, added=False)
+            yield _normed(dtype, rows, (37, 37), 192, gated=True)
+        yield _normed(dtype, 1, (29, 24), 512, bits=2)
     for dtype in ("float16", "bfloat16"):
+        yield _normed(dtype, 1, (4096, 1024, 1024), 4096, compiled=True, size="large")
+        yield _normed(dtype, 1, (3072, 3072), 1024, gated=True, added=False, compiled=True, size="large")
         for rows in (1, 8):
             yield _case(dtype, (rows,), (4096, 1024, 1024), 4096, compiled=True, size="large")
             yield _case(dtype, (rows,), (3072, 3072), 1024, gated=True, compiled=True, size="large")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -16,6 +16,22 @@ from rocmend.kernels.plan_cache import cached_plan, plan_of
 from rocmend.kernels.select import implementation
 
 Weights = tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]
+
+
+class Norm(NamedTuple):
+    """An RMSNorm of x before the products.
+
+    Args:
+        residual: Added to x first, or None.
+        weight: Of the normalisation, or None.
+        eps: Added to the mean of squares.
+        keep: Whether the normalised x is returned, too.
+    """
+
+    residual: torch.Tensor | None
+    weight: torch.Tensor | None
+    eps: float
+    keep: bool
 
 
 def quantized_matmul_many(
@@ -45,8 +61,7 @@ def quantized_matmul_many(
 
     Cost: as the products; one launch for one row of x with affine codes of 2, 4 or 8 bits, on NVIDIA GPUs up to 8 rows.
     """
-    found: tuple[torch.Tensor, ...] = _call("quantized_matmul_many", x, tuple(weights), group_size, bits, mode)
-    return found
+    return _call("quantized_matmul_many", x, tuple(weights), (group_size, bits, mode))
 
 
 def quantized_swiglu(
@@ -76,56 +91,114 @@ def quantized_swiglu(
 
     Cost: as ``quantized_matmul_many``.
     """
-    if gate[0].shape != up[0].shape:
-        raise UsageError(
-            "quantized_swiglu", f"expected gate and up of one shape, got {tuple(gate[0].shape)}, {tuple(up[0].shape)}."
-        )
-    found: torch.Tensor = _call("quantized_swiglu", x, (gate, up), group_size, bits, mode)
-    return found
+    return _call("quantized_swiglu", x, (gate, up), (group_size, bits, mode), gated=True)[0]
+
+
+def rms_norm_projections(
+    x: torch.Tensor,
+    norm_weight: torch.Tensor | None,
+    eps: float,
+    weights: Sequence[Weights],
+    group_size: int | None = None,
+    bits: int | None = None,
+    mode: str = "affine",
+    *,
+    residual: torch.Tensor | None = None,
+    gated: bool = False,
+    keep: bool = False,
+) -> tuple[torch.Tensor, ...]:
+    """Multiply ``rms_norm(x + residual, norm_weight, eps)`` with quantized weights: one or more, or a gated pair.
+
+    Args:
+        x: As for ``quantized_matmul_many``.
+        norm_weight: ``[k]`` of the type of x, or None.
+        eps: Added to the mean of squares.
+        weights: As for ``quantized_matmul_many``; gate and up where ``gated``.
+        group_size: As for ``quantized_matmul``.
+        bits: As for ``quantized_matmul``.
+        mode: As for ``quantized_matmul``.
+        residual: Of the shape and type of x, added to it first; or None.
+        gated: Whether ``silu(x @ gate.T) * (x @ up.T)`` is computed, as by ``quantized_swiglu``.
+        keep: Whether the normalised x is returned, too.
+
+    Returns:
+        The products, or the gated one; then ``x + residual`` where there is a residual, and the normalised x if it is
+        kept. All are contiguous, of the type of x, and rounded as by ``add_rms_norm`` and the products one after
+        another; squares may be summed in another order.
+
+    Raises:
+        UsageError: Shapes or types that do not fit, or a gradient is asked for.
+
+    Cost: as the products; one launch for one row of x with affine codes of 2, 4 or 8 bits, except on NVIDIA GPUs with
+    matrix instructions: there the norm is a launch of its own.
+    """
+    norm = Norm(residual, norm_weight, float(eps), bool(keep))
+    return _call("rms_norm_projections", x, tuple(weights), (group_size, bits, mode), norm, gated=gated)
 
 
 def _call(
-    name: str, x: torch.Tensor, weights: tuple[Weights, ...], group_size: int | None, bits: int | None, mode: str
-) -> Any:
-    if torch.is_grad_enabled() and x.requires_grad:
+    name: str,
+    x: torch.Tensor,
+    weights: tuple[Weights, ...],
+    form: tuple[int | None, int | None, str],
+    norm: Norm | None = None,
+    *,
+    gated: bool = False,
+) -> tuple[torch.Tensor, ...]:
+    residual, norm_weight, *rest = norm or (None, None)
+    if torch.is_grad_enabled() and any(one is not None and one.requires_grad for one in (x, residual, norm_weight)):
         raise UsageError(
             name, "expected x without a gradient.", next_step="Train with quantized_matmul, one product after another."
         )
-    tensors = (x, *[one for triple in weights for one in triple])
-    return _projected(tensors, name, len(weights), group_size, bits, mode)
+    if gated and (len(weights) != 2 or weights[0][0].shape != weights[1][0].shape):
+        shapes = ", ".join(str(tuple(w.shape)) for w, _, _ in weights)
+        raise UsageError(name, f"expected gate and up of one shape, got {shapes}.")
+    tensors = (x, residual, norm_weight, *[one for triple in weights for one in triple])
+    found: tuple[torch.Tensor, ...] = _projected(tensors, name, len(weights), bool(gated), tuple(rest), *form)
+    return found
 
 
 @cached_plan
-def _projected(x: torch.Tensor, *more: Any) -> Callable[..., Any]:
+def _projected(
+    x: torch.Tensor, residual: torch.Tensor | None, norm_weight: torch.Tensor | None, *more: Any
+) -> Callable[..., tuple[torch.Tensor, ...]]:
     """Check the arguments and plan calls with such tensors.
 
     Args:
-        x: See ``quantized_matmul_many``.
+        x: See ``rms_norm_projections``.
+        residual: Likewise.
+        norm_weight: Likewise.
         more: Words, scales and biases of each weight, one after another; the function's name, how many weights there
-            are, and the options.
+            are, whether they are a gated pair, ``eps, keep`` of a norm, and the format.
     """
-    *flat, name, count, group_size, bits, mode = more
+    *flat, name, count, gated, options, group_size, bits, mode = more
     weights = _triples(flat, count)
     form = format_of(name, mode, bits, group_size)
     _check(name, x, weights, form)
+    _check_norm(name, x, residual, norm_weight)
     depth = x.shape[-1]
     problem = Problem(
-        NAMES[x.dtype], *form, name == "quantized_swiglu", count, x.numel() // depth if depth else 0,
-        sum(w.shape[0] for w, _, _ in weights), depth,
+        NAMES[x.dtype], *form, gated, count, x.numel() // depth if depth else 0,
+        sum(w.shape[0] for w, _, _ in weights), depth, bool(options), residual is not None,
     )  # fmt: skip
-    words = tuple([(as_int32(w), *rest) for w, *rest in weights])
-    run = plan_of(implementation(OP, x.device, problem), x, words, form, problem)
 
-    def call(x: torch.Tensor, *flat: Any) -> Any:
+    def given(x: Any, residual: Any, norm_weight: Any, *flat: Any) -> tuple[Any, ...]:
         words = tuple([(as_int32(w), scales, biases) for w, scales, biases in _triples(flat, count)])
-        return run(x, words, form, problem)
+        return x, words, form, problem, Norm(residual, norm_weight, *options) if options else None
 
-    return call
+    run = plan_of(implementation(OP, x.device, problem), *given(x, residual, norm_weight, *flat))
+    return lambda *tensors: run(*given(*tensors))
 
 
 def _triples(flat: Sequence[Any], count: int) -> tuple[Weights, ...]:
     """Return words, scales and biases of each weight."""
     return tuple([(flat[first], flat[first + 1], flat[first + 2]) for first in range(0, 3 * count, 3)])
+
+
+def _check_norm(name: str, x: torch.Tensor, residual: torch.Tensor | None, norm_weight: torch.Tensor | None) -> None:
+    for one, what, shape in ((residual, "residual", x.shape), (norm_weight, "norm_weight", x.shape[-1:])):
+        if one is not None and (one.shape != shape or one.dtype != x.dtype):
+            raise UsageError(name, f"expected {what} {tuple(shape)} of {x.dtype}, got {tuple(one.shape)} {one.dtype}.")
 
 
 def _check(name: str, x: torch.Tensor, weights: tuple[Weights, ...], form: Format) -> None:

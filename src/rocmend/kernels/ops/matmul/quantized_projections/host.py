@@ -17,39 +17,82 @@ from rocmend.kernels.ops.matmul.quantized_matmul import gemv as one_row
 from rocmend.kernels.ops.matmul.quantized_matmul.few import parts_of, unit_of
 from rocmend.kernels.ops.matmul.quantized_matmul.rules import TILE
 from rocmend.kernels.ops.matmul.quantized_projections import Problem
-from rocmend.kernels.ops.matmul.quantized_projections.function import Weights
+from rocmend.kernels.ops.matmul.quantized_projections.function import Norm, Weights
 from rocmend.kernels.ops.matmul.quantized_projections.kernel import gated_kernel, many_kernel
 from rocmend.kernels.plan_cache import Planner
 from rocmend.kernels.tuning import config_for, with_warps
 
+Results = tuple[torch.Tensor, ...]
 
-def apart(x: torch.Tensor, weights: tuple[Weights, ...], form: Format, problem: Problem) -> Any:
-    """Compute one product after another."""
+
+def apart(x: torch.Tensor, weights: tuple[Weights, ...], form: Format, problem: Problem, norm: Norm | None) -> Results:
+    """Compute one product after another; with a norm, that first, and then the products as they are best computed."""
     from rocmend.kernels.ops.matmul.quantized_matmul.function import quantized_matmul
+    from rocmend.kernels.ops.matmul.quantized_projections.function import quantized_matmul_many, quantized_swiglu
     from rocmend.kernels.ops.rowwise.gated_linear_unit.function import swiglu
 
-    products = tuple([quantized_matmul(x, *one, True, form.group_size, form.bits, form.mode) for one in weights])
-    return swiglu(*products) if problem.gated else products
+    options = (form.group_size, form.bits, form.mode)
+    if norm is not None:
+        normed, *more = _normed(x, norm)
+        more += [normed] if norm.keep else []
+        if problem.gated:
+            return quantized_swiglu(normed, weights[0], weights[1], *options), *more
+        if len(weights) > 1:
+            return *quantized_matmul_many(normed, weights, *options), *more
+        return quantized_matmul(normed, *weights[0], True, *options), *more
+    products = tuple([quantized_matmul(x, *one, True, *options) for one in weights])
+    return (swiglu(*products),) if problem.gated else products
+
+
+def _normed(x: torch.Tensor, norm: Norm) -> Results:
+    """Return the normalised x; with a residual, the sum behind it."""
+    from rocmend.kernels.ops.rowwise.add_rms_norm.function import add_rms_norm
+    from rocmend.kernels.ops.rowwise.rms_norm.function import rms_norm
+
+    if norm.residual is None:
+        return (rms_norm(x, norm.weight, norm.eps),)
+    return add_rms_norm(x, norm.residual, norm.weight, norm.eps)
 
 
 @Planner
-def gemv(x: torch.Tensor, weights: tuple[Weights, ...], _form: Format, problem: Problem) -> Callable[..., Any]:
+def gemv(
+    x: torch.Tensor, weights: tuple[Weights, ...], _form: Format, problem: Problem, norm: Norm | None
+) -> Callable[..., Results]:
     """Plan a launch for one row of x."""
     columns, outputs = _outputs(x, weights, problem)
-    gated = problem.gated
     if problem.columns == 0:
-        return lambda *_: outputs[0]() if gated else tuple([one() for one in outputs])
+        # Nothing to multiply with: what normalising returns is all there is.
+        return apart if norm else _empty(outputs)
     target = executor.target_for(x.device)
-    plan = one_row.plan(columns, problem.depth, problem.group_size, problem.bits, problem.dtype, target, gated=gated)
+    plan = one_row.plan(
+        columns, problem.depth, problem.group_size, problem.bits, problem.dtype, target,
+        gated=problem.gated, eps=norm.eps if norm else None,
+    )  # fmt: skip
+    row = allocate.Output(x.shape, x.dtype, x.device)
 
-    def call(x: torch.Tensor, weights: tuple[Weights, ...], _form: Format, problem: Problem) -> Any:
-        row = x.reshape(problem.depth)
-        row = row if row.stride(-1) == 1 or problem.depth == 1 else row.contiguous()
+    def call(x: torch.Tensor, weights: tuple[Weights, ...], _form: Format, _: Problem, norm: Norm | None) -> Any:
         outs = tuple([one() for one in outputs])
-        plan(one_row.operands(row, [_whole(one) for one in weights], outs))
-        return outs[0] if gated else outs
+        triples = [_whole(one) for one in weights]
+        if norm is None:
+            plan(one_row.operands(_flat(x), triples, outs))
+            return outs
+        total = None if norm.residual is None else row()
+        normed = row() if norm.keep else None
+        residual, weight = (None if one is None else _flat(one) for one in norm[:2])
+        plan(one_row.operands(_flat(x), triples, outs, norm=one_row.Norm(residual, weight, total, normed)))
+        return (*outs, *[one for one in (total, normed) if one is not None])
 
     return call
+
+
+def _empty(outputs: list[allocate.Output]) -> Callable[..., Results]:
+    return lambda *_: tuple([one() for one in outputs])
+
+
+def _flat(row: torch.Tensor) -> torch.Tensor:
+    """Return one row as a tensor of one axis, its elements side by side."""
+    row = row.reshape(row.numel())
+    return row if row.stride(-1) == 1 or row.numel() == 1 else row.contiguous()
 
 
 def _outputs(
@@ -61,16 +104,18 @@ def _outputs(
 
 
 @Planner
-def lanes(x: torch.Tensor, weights: tuple[Weights, ...], _form: Format, problem: Problem) -> Callable[..., Any]:
+def lanes(
+    x: torch.Tensor, weights: tuple[Weights, ...], _form: Format, problem: Problem, _norm: None
+) -> Callable[..., Results]:
     """Plan a launch; see ``function``."""
     columns, outputs = _outputs(x, weights, problem)
     gated = problem.gated
     if problem.rows == 0 or problem.columns == 0:
-        return lambda *_: outputs[0]() if gated else tuple([one() for one in outputs])
+        return _empty(outputs)
     # Wherever scales stand in a larger tensor, words of several may not be read at once.
     plans: dict[bool, LaunchPlan] = {}
 
-    def call(x: torch.Tensor, weights: tuple[Weights, ...], _form: Format, problem: Problem) -> Any:
+    def call(x: torch.Tensor, weights: tuple[Weights, ...], _form: Format, problem: Problem, _norm: None) -> Results:
         rows = x.reshape(problem.rows, problem.depth)
         rows = rows if rows.stride(-1) == 1 or problem.depth == 1 else rows.contiguous()
         weights = tuple([_whole(one) for one in weights])
@@ -84,7 +129,7 @@ def lanes(x: torch.Tensor, weights: tuple[Weights, ...], _form: Format, problem:
             plan = plans[aligned] = _plan(rows, columns, problem, aligned=aligned)
         if gated:
             plan((rows, *weights[0], *weights[1], outs[0]))
-            return outs[0]
+            return tuple(outs)
         given: list[torch.Tensor | None] = [rows]
         for one, out in zip(weights, outs, strict=True):
             given += [*one, out]

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from rocmend.core.errors import UsageError
+from rocmend.kernels.common.autograd import differentiable, needs_gradient
 from rocmend.kernels.dtypes import NAMES
-from rocmend.kernels.op import resolve
-from rocmend.kernels.ops.memory.copy import HERE, INTO, OP, Problem
+from rocmend.kernels.op import beside
+from rocmend.kernels.ops.memory.copy import OP, Problem
 from rocmend.kernels.plan_cache import cached_plan, plan_of
 from rocmend.kernels.select import implementation
 
@@ -23,24 +23,6 @@ def _problem(x: Tensor, to: torch.dtype) -> Problem:
     if x.dtype != to and {x.dtype, to} & {torch.complex64, torch.float8_e4m3fn, torch.float8_e5m2}:
         raise UsageError("copy", f"expected a type that is cast by number, got {x.dtype} to {to}.")
     return Problem(NAMES[x.dtype], NAMES[to], x.numel(), x.is_contiguous())
-
-
-class _Copy(torch.autograd.Function):
-    """The gradient of a copy is a copy."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, to: torch.dtype) -> Tensor:
-        ctx.dtype = x.dtype
-        return _forward(x, to)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        return _forward(grads[0], ctx.dtype), None
-
-
-def _forward(x: Tensor, to: torch.dtype) -> Tensor:
-    out: Tensor = _copied((x,), to)
-    return out
 
 
 @cached_plan
@@ -65,10 +47,10 @@ def copy(x: Tensor, dtype: torch.dtype | None = None) -> Tensor:
     Cost: reads and writes each element once, in one launch for up to seven axes that cannot be merged.
     """
     to = dtype or x.dtype
-    if x.requires_grad and torch.is_grad_enabled():
-        out: Tensor = _Copy.apply(x, to)  # type: ignore[no-untyped-call]
-        return out
-    return _forward(x, to)
+    if needs_gradient(x):
+        dtype = x.dtype
+        return differentiable(lambda x: (_copied((x,), to), ()), lambda grad: (_copied((grad,), dtype),), x)
+    return _copied((x,), to)
 
 
 def copy_into(out: Tensor, x: Tensor) -> Tensor:
@@ -90,7 +72,5 @@ def copy_into(out: Tensor, x: Tensor) -> Tensor:
         raise UsageError(
             "copy_into", f"expected x that broadcasts to {tuple(out.shape)}, got {tuple(x.shape)}."
         ) from None
-    chosen = implementation(OP, x.device, _problem(x, out.dtype))
-    into = resolve(INTO["host" if chosen.__module__ == f"{HERE}.host" else "reference"])
-    into(out, x)
+    beside(implementation(OP, x.device, _problem(x, out.dtype)), "copy_into")(out, x)
     return out

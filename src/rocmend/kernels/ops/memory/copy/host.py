@@ -51,17 +51,11 @@ def run(x: Tensor, dtype: torch.dtype) -> Callable[..., Tensor]:
         return lambda *_: output()
     plan = _plan(output(), x)
     if plan is None:
-        return lambda x, _dtype: run_into(output(), x)
-
-    def call(x: Tensor, _dtype: torch.dtype) -> Tensor:
-        out = output()
-        plan((x, out))
-        return out
-
-    return call
+        return lambda x, _dtype: copy_into(output(), x)
+    return plan.into(output, lambda x, _dtype: (x,))
 
 
-def run_into(out: Tensor, x: Tensor) -> Tensor:
+def copy_into(out: Tensor, x: Tensor) -> Tensor:
     """Copy into a tensor of any strides; see ``function.copy_into``."""
     if out.numel():
         plan = _plan(out, x)

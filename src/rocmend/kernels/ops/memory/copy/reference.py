@@ -6,27 +6,17 @@ import torch
 from torch import Tensor
 
 from rocmend.kernels import allocate
+from rocmend.kernels.common.reference import SIGNED
 
 
 def copy(x: Tensor, dtype: torch.dtype | None = None) -> Tensor:
     """Copy to a new contiguous tensor."""
-    return run(x, dtype or x.dtype)
+    return copy_into(allocate.empty(x.shape, dtype=dtype or x.dtype, device=x.device), x)
 
 
 def copy_into(out: Tensor, x: Tensor) -> Tensor:
-    """Copy into a tensor."""
-    return run_into(out, x)
-
-
-def run(x: Tensor, dtype: torch.dtype) -> Tensor:
-    """Compute what the other implementations do."""
-    return run_into(allocate.empty(x.shape, dtype=dtype, device=x.device), x)
-
-
-def run_into(out: Tensor, x: Tensor) -> Tensor:
     """Copy into a tensor; one of the same type by its bits."""
-    signed = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
-    if x.dtype == out.dtype and x.dtype in signed:
-        out.view(signed[x.dtype]).copy_(x.view(signed[x.dtype]))
+    if x.dtype == out.dtype and x.dtype in SIGNED:
+        out.view(SIGNED[x.dtype]).copy_(x.view(SIGNED[x.dtype]))
         return out
     return out.copy_(x)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
 from rocmend.core.errors import UsageError
+from rocmend.kernels.common.arguments import check_dtype
+from rocmend.kernels.common.autograd import differentiable
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.memory.dropout import OP, Problem
 from rocmend.kernels.select import implementation
@@ -15,34 +15,21 @@ from rocmend.kernels.select import implementation
 
 def _run(x: Tensor, p: float, state: Tensor, generator: str) -> Tensor:
     problem = Problem(NAMES[x.dtype], x.numel(), generator)
-    out: Tensor = implementation(OP, x.device, problem)(x, p, state, generator=generator)
-    return out
-
-
-class _Dropout(torch.autograd.Function):
-    """The gradient goes through the same mask, which is drawn again."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, p: float, state: Tensor, generator: str) -> Tensor:
-        ctx.save_for_backward(state)
-        ctx.options = (p, generator)
-        return _run(x, p, state, generator)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None, None]:
-        p, generator = ctx.options
-        return _run(grads[0], p, ctx.saved_tensors[0], generator), None, None, None
+    return implementation(OP, x.device, problem)(x, p, state, generator=generator)
 
 
 def _checked(op: str, x: Tensor, p: float, state: Tensor, generator: str) -> Tensor:
-    if NAMES.get(x.dtype) not in OP.dtypes:
-        raise UsageError(op, f"expected x of {', '.join(OP.dtypes)}, got {x.dtype}.")
+    check_dtype(op, OP, x)
     if not 0 <= p < 1:
         raise UsageError(op, f"expected 0 <= p < 1, got {p}.")
     if p == 0:
         return x
-    out: Tensor = _Dropout.apply(x, p, state, generator)  # type: ignore[no-untyped-call]
-    return out
+    # The gradient goes through the same mask, which is drawn again.
+    return differentiable(
+        lambda x, state: (_run(x, p, state, generator), (state,)),
+        lambda grad, state: (_run(grad, p, state, generator), None),
+        x, state,
+    )  # fmt: skip
 
 
 def dropout_mlx(x: Tensor, p: float, key: Tensor) -> Tensor:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
-from rocmend.kernels.registry import register
+from rocmend.kernels.op import Cost, Implementation, Tolerance
+from rocmend.kernels.registry import declare
 
-HERE = "rocmend.kernels.ops.memory.random_bits"
 BYTES = {"uint8": 1, "uint16": 2, "uint32": 4, "bool": 1, "float16": 2, "bfloat16": 2, "float32": 4}
 FUNCTIONS = (
     "random_bits", "random_split", "random_key", "uniform", "normal", "gumbel", "bernoulli", "categorical",
@@ -23,27 +22,22 @@ class Problem(NamedTuple):
     elements: int
 
 
-OP = register(
-    Op(
-        name="random_bits",
-        summary="Threefry random bits and numbers, bitwise equal to MLX's.",
-        functions={name: f"{HERE}.function:{name}" for name in FUNCTIONS},
-        reference=f"{HERE}.reference:random_bits",
-        problem=Problem,
-        implementations=(
-            Implementation("stream", "triton", f"{HERE}.kernel:run"),
-            Implementation("torch", "reference", f"{HERE}.reference:run"),
-        ),
-        dtypes=tuple(BYTES),
-        domain="Any shape; up to 65535 keys; streams of fewer than 2^33 words.",
-        cost=lambda p: Cost(50.0 * p.keys * p.elements, float(p.keys) * p.elements * BYTES[p.dtype]),
-        tolerance=dict.fromkeys(BYTES, Tolerance()),
-        cases=f"{HERE}.cases:cases",
-        shape_class=lambda problem: problem.kind,
-        mlx="mlx.core.random.bits",
-        sources=(
-            "https://ml-explore.github.io/mlx/build/html/python/random.html",
-            "https://www.thesalmons.org/john/random123/papers/random123sc11.pdf",
-        ),
-    )
+OP = declare(
+    __name__,
+    summary="Threefry random bits and numbers, bitwise equal to MLX's.",
+    functions=FUNCTIONS,
+    problem=Problem,
+    implementations=(
+        Implementation("stream", "triton", "kernel:run"),
+        Implementation("torch", "reference", "reference:run"),
+    ),
+    domain="Any shape; up to 65535 keys; streams of fewer than 2^33 words.",
+    cost=lambda p: Cost(50.0 * p.keys * p.elements, float(p.keys) * p.elements * BYTES[p.dtype]),
+    tolerance=dict.fromkeys(BYTES, Tolerance()),
+    shape_class=lambda problem: problem.kind,
+    mlx="mlx.core.random.bits",
+    sources=(
+        "https://ml-explore.github.io/mlx/build/html/python/random.html",
+        "https://www.thesalmons.org/john/random123/papers/random123sc11.pdf",
+    ),
 )

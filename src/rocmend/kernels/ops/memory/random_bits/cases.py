@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import torch
 
 from rocmend.kernels.op import Tolerance
-from rocmend.kernels.ops.memory.random_bits import HERE
-from rocmend.kernels.suite import Call, Case, Maker, Size
+from rocmend.kernels.suite import Call, Case, Maker, size_of, sizes
 
 FLOATS = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 
@@ -19,9 +18,9 @@ def _case(function: str, shape: tuple[int, ...], output: str, keys: tuple[int, .
         return Call((key, shape), options)
 
     elements = torch.Size(shape).numel()
-    size: Size = "tiny" if elements <= 128 else "small" if elements <= 2000 else "large"
+    size = size_of(elements, 128, 2000)
     label = "-".join(str(value).removeprefix("torch.") for value in options.values())
-    name = f"{function}-{output}-{'x'.join(map(str, keys))}-{'x'.join(map(str, shape)) or 'scalar'}-{label}"
+    name = f"{function}-{output}-{sizes(keys)}-{sizes(shape) or 'scalar'}-{label}"
     # The logarithms and erfinv of a GPU are within a few units of the last place; where two cancel, of their size.
     near = {
         "float32": Tolerance(ulps=16, scaled=4e-7), "float16": Tolerance(ulps=2.1, scaled=1e-3),
@@ -29,7 +28,7 @@ def _case(function: str, shape: tuple[int, ...], output: str, keys: tuple[int, .
     }  # fmt: skip
     tolerance = near[output] if function in ("normal", "gumbel") else None
     return Case(
-        name, make, output, size, function=function, reference=f"{HERE}.reference:{function}",
+        name, make, output, size, function=function,
         compiled=elements == 2000, tolerance=tolerance, edges=("empty",) if elements == 0 else ("odd",),
     )  # fmt: skip
 

@@ -32,8 +32,7 @@ def _run(op: str, key: Tensor, shape: Sequence[int], kind: str, dtype: torch.dty
     if kind in ("uniform", "normal", "gumbel") and dtype not in _FLOATS:
         raise UsageError(op, f"expected float32, float16 or bfloat16, got {dtype}.")
     problem = Problem(NAMES[dtype], kind, key.numel() // 2, math.prod(shape))
-    out: Tensor = implementation(OP, key.device, problem)(key, tuple(shape), kind=kind, low=low, span=span, dtype=dtype)
-    return out
+    return implementation(OP, key.device, problem)(key, tuple(shape), kind=kind, low=low, span=span, dtype=dtype)
 
 
 def _in(value: float, dtype: torch.dtype) -> float:

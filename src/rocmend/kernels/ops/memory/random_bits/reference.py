@@ -38,7 +38,7 @@ def words(key: Tensor, count: int) -> Tensor:
 
 def stream(key: Tensor, count: int) -> Tensor:
     """Return ``count`` words for each key of ``[..., 2]``: ``[keys, count]``."""
-    return torch.stack([words(one, count) for one in key.reshape(-1, 2).view(torch.int32)])
+    return torch.stack([words(each, count) for each in key.reshape(-1, 2).view(torch.int32)])
 
 
 def run(key: Tensor, shape: Sequence[int], *, kind: str, low: float, span: float, dtype: torch.dtype) -> Tensor:

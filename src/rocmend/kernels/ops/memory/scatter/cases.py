@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from rocmend.kernels.common.floats import NUMBERS
 from rocmend.kernels.dtypes import BY_NAME
-from rocmend.kernels.ops.memory.scatter import HERE, MODES
-from rocmend.kernels.ops.rowwise.sort import BYTES
+from rocmend.kernels.ops.memory.scatter import MODES
 from rocmend.kernels.ops.rowwise.sort.cases import elements
-from rocmend.kernels.suite import Call, Case, Maker, Size
+from rocmend.kernels.suite import Call, Case, Maker, size_of, sizes
 
 
 def _values(m: Maker, *shape: int, dtype: str, mode: str) -> Tensor:
@@ -36,13 +36,13 @@ def _case(
 
     function = "put_along_axis" if along else "scatter"
     elements_ = torch.Size(shape).numel() + torch.Size(indices).numel()
-    size: Size = "tiny" if elements_ <= 500 else "small" if elements_ <= 10000 else "large"
+    size = size_of(elements_, 500, 10000)
     name = (
-        f"{mode}-{'along-' if along else ''}{dtype}-{'x'.join(map(str, shape))}-{'x'.join(map(str, indices))}"
-        f"-axis{axis}-{kind}{'-outside' if beyond else ''}"
+        f"{mode}-{'along-' if along else ''}{dtype}-{sizes(shape)}-{sizes(indices)}"
+        f"-axis{axis}-{kind}{'-outside' * (beyond > 0)}"
     )
     return Case(
-        name, make, dtype, size, function=function, reference=f"{HERE}.reference:{function}",
+        name, make, dtype, size, function=function,
         compiled=dtype in ("float32", "bfloat16", "int32") and shape in ((20, 256), (13, 5)),
         edges=("empty",) if 0 in shape + indices else ("odd",),
     )  # fmt: skip
@@ -51,7 +51,7 @@ def _case(
 def cases() -> Iterator[Case]:
     """Yield the cases."""
     for mode in MODES:
-        for dtype in BYTES:
+        for dtype in NUMBERS:
             # The reference walks truth values with the modes that the function replaces.
             if dtype == "bool" and mode in ("add", "prod"):
                 continue

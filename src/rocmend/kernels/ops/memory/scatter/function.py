@@ -9,6 +9,7 @@ from torch import Tensor
 
 from rocmend.core.errors import UsageError
 from rocmend.kernels.common import axes
+from rocmend.kernels.common.arguments import check_dtype
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.memory.scatter import MODES, OP, Problem
 from rocmend.kernels.ops.memory.take.function import index_tensor
@@ -18,14 +19,11 @@ from rocmend.kernels.select import implementation
 def _run(op: str, x: Tensor, indices: Tensor, updates: Tensor, axis: int, mode: str, *, along: bool) -> Tensor:
     if mode not in MODES:
         raise UsageError(op, f"expected a mode of {', '.join(MODES)}, got {mode}.")
-    if NAMES.get(x.dtype) not in OP.dtypes:
-        raise UsageError(op, f"expected x of {', '.join(OP.dtypes)}, got {x.dtype}.")
+    check_dtype(op, OP, x)
     # A sum of truth values is whether one of them is true, a product whether all are.
     plain = {"add": "max", "prod": "min"}.get(mode, mode) if x.dtype == torch.bool else mode
     problem = Problem(NAMES[x.dtype], *axes.split(x.shape, axis), indices.numel(), along, plain)
-    run = implementation(OP, x.device, problem)
-    out: Tensor = run(x, indices, updates.to(x.dtype), axis, mode=plain, along=along)
-    return out
+    return implementation(OP, x.device, problem)(x, indices, updates.to(x.dtype), axis, mode=plain, along=along)
 
 
 def _joined(x: Tensor, indices: tuple[Tensor, ...], axis: int) -> tuple[Tensor, Tensor]:
@@ -108,9 +106,7 @@ def put_along_axis(
     Cost: copies x and sorts the indices.
     """
     shape = x.shape
-    if axis is None or x.dim() == 0:
-        x, axis = x.reshape(-1), 0
-    axis = axes.normal_axis("put_along_axis", axis, x.dim())
+    x, axis = axes.on_axis("put_along_axis", x, axis)
     indices = index_tensor("put_along_axis", indices)
     if indices.dim() != x.dim():
         raise UsageError("put_along_axis", f"expected indices of {x.dim()} axes, got {indices.dim()}.")

@@ -8,11 +8,12 @@ import torch
 from torch import Tensor
 
 from rocmend.kernels.common import axes
+from rocmend.kernels.common.reference import SIGNED, wide
 
 _JOIN: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "add": torch.add, "prod": torch.mul, "max": torch.maximum, "min": torch.minimum, "assign": lambda _a, b: b,
 }  # fmt: skip
-_SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64, torch.bool: torch.uint8}
+_PLAIN = {**SIGNED, torch.bool: torch.uint8}
 
 
 def scatter(x: Tensor, indices: Tensor, updates: Tensor, axis: int = 0, *, mode: str = "assign") -> Tensor:
@@ -31,9 +32,9 @@ def run(x: Tensor, indices: Tensor, updates: Tensor, axis: int, *, mode: str, al
     """Compute what the other implementations do: one step for each index along the axis."""
     outer, n, inner = axes.split(x.shape, axis)
     m = indices.shape[axis] if along else indices.numel()
-    acc = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
-    signed = _SIGNED.get(x.dtype)
-    flip = x.dtype in (torch.uint16, torch.uint32, torch.uint64) and mode in ("max", "min")
+    acc = wide(x)
+    signed = _PLAIN.get(x.dtype)
+    flip = x.dtype in SIGNED and mode in ("max", "min")
     low = torch.iinfo(signed).min if flip and signed else 0
 
     def plain(t: Tensor, *sizes: int) -> Tensor:

@@ -5,22 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import torch
-from torch import Tensor
 
+from rocmend.kernels.common.floats import ELEMENTS
 from rocmend.kernels.dtypes import BY_NAME
-from rocmend.kernels.ops.memory.copy import BYTES
-from rocmend.kernels.ops.memory.take import HERE
 from rocmend.kernels.ops.rowwise.sort.cases import elements
-from rocmend.kernels.suite import Call, Case, Maker, Size
-
-
-def any_elements(m: Maker, *shape: int, dtype: str) -> Tensor:
-    """Return elements of any type, complex and fp8 ones too."""
-    if dtype == "complex64":
-        return m.normal(*shape, 2).view(torch.complex64).squeeze(-1)
-    if dtype.startswith("float8"):
-        return m.integers(-128, 128, *shape, dtype="int8").view(BY_NAME[dtype])
-    return elements(m, *shape, dtype=dtype)
+from rocmend.kernels.suite import Call, Case, Maker, size_of, sizes
 
 
 def _case(
@@ -32,30 +21,25 @@ def _case(
         low = 0 if kind == "uint32" else -length
         index = m.integers(low - beyond * (low < 0), max(length, 1) + beyond, *indices, dtype="int64")
         index = index.to(torch.int32).view(torch.uint32) if kind == "uint32" else index.to(BY_NAME[kind])
-        return Call((any_elements(m, *shape, dtype=dtype), index, axis))
+        return Call((elements(m, *shape, dtype=dtype), index, axis))
 
     function = "take_along_axis" if along else "take"
     elements_ = torch.Size(shape).numel() + torch.Size(indices).numel()
-    size: Size = "tiny" if elements_ <= 2000 else "small" if elements_ <= 10000 else "large"
+    size = size_of(elements_, 2000, 10000)
     name = (
-        f"{'along-' if along else ''}{dtype}-{'x'.join(map(str, shape))}-{'x'.join(map(str, indices)) or 'scalar'}"
-        f"-axis{axis}-{kind}{'-outside' if beyond else ''}"
+        f"{'along-' if along else ''}{dtype}-{sizes(shape)}-{sizes(indices) or 'scalar'}"
+        f"-axis{axis}-{kind}{'-outside' * (beyond > 0)}"
     )
     return Case(
-        name,
-        make,
-        dtype,
-        size,
-        function=function,
-        reference=f"{HERE}.reference:{function}",
+        name, make, dtype, size, function=function,
         compiled=dtype in ("float32", "bfloat16") and kind == "int64" and shape in ((30, 256), (4, 9, 6), (5, 300)),
         edges=("empty",) if 0 in shape + indices else ("odd",),
-    )
+    )  # fmt: skip
 
 
 def cases() -> Iterator[Case]:
     """Yield the cases."""
-    for dtype in BYTES:
+    for dtype in ELEMENTS:
         yield _case(dtype, (13, 5), (4, 3), 0)
         yield _case(dtype, (3, 13), (3, 4), 1, along=True)
     for dtype in ("float32", "bfloat16"):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from rocmend.core.errors import UsageError
 from rocmend.kernels.common import axes
+from rocmend.kernels.common.arguments import check_dtype
+from rocmend.kernels.common.autograd import differentiable, needs_gradient
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.memory.take import OP, Problem
 from rocmend.kernels.plan_cache import cached_plan, plan_of
@@ -29,48 +30,30 @@ def index_tensor(op: str, indices: Tensor) -> Tensor:
     return indices if indices.dtype in _WIDE else indices.to(torch.int64)
 
 
-def _run(x: Tensor, indices: Tensor, axis: int, along: bool) -> Tensor:
-    out: Tensor = _taken((x, indices), axis, along)
-    return out
-
-
 @cached_plan
 def _taken(x: Tensor, indices: Tensor, axis: int, along: bool) -> Callable[..., Tensor]:
     """Check the arguments and plan calls like this one."""
     if indices.numel() and x.shape[axis] == 0:
         raise UsageError("take", f"expected an axis with elements to take from, got shape {tuple(x.shape)}.")
-    if NAMES.get(x.dtype) not in OP.dtypes:
-        raise UsageError("take", f"expected x of {', '.join(OP.dtypes)}, got {x.dtype}.")
+    check_dtype("take", OP, x)
     problem = Problem(NAMES[x.dtype], *axes.split(x.shape, axis), indices.numel(), along)
     call = plan_of(implementation(OP, x.device, problem), x, indices, axis, along=along)
     return lambda x, indices: call(x, indices, axis, along=along)
 
 
-class _Take(torch.autograd.Function):
-    """The gradient of a gather is a scatter that adds, in the same order on every run."""
+def _run(x: Tensor, indices: Tensor, axis: int, along: bool) -> Tensor:
+    if not needs_gradient(x):
+        return _taken((x, indices), axis, along)
+    shape = x.shape
 
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, indices: Tensor, axis: int, along: bool) -> Tensor:
-        ctx.save_for_backward(indices)
-        ctx.options = (x.shape, axis, along)
-        return _run(x, indices, axis, along)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None, None]:
+    def backward(grad: Tensor, indices: Tensor) -> tuple[Tensor, None]:
+        """Scatter with additions, in the same order on every run."""
         from rocmend.kernels.ops.memory.scatter.function import put_along_axis, scatter
 
-        (indices,) = ctx.saved_tensors
-        shape, axis, along = ctx.options
-        zeros = torch.zeros(shape, dtype=grads[0].dtype, device=grads[0].device)
-        run = put_along_axis if along else scatter
-        return run(zeros, indices, grads[0], axis, mode="add"), None, None, None
+        zeros = torch.zeros(shape, dtype=grad.dtype, device=grad.device)
+        return (put_along_axis if along else scatter)(zeros, indices, grad, axis, mode="add"), None
 
-
-def _differentiable(x: Tensor, indices: Tensor, axis: int, along: bool) -> Tensor:
-    if x.requires_grad and torch.is_grad_enabled():
-        out: Tensor = _Take.apply(x, indices, axis, along)  # type: ignore[no-untyped-call]
-        return out
-    return _run(x, indices, axis, along)
+    return differentiable(lambda x, indices: (_taken((x, indices), axis, along), (indices,)), backward, x, indices)
 
 
 def take(x: Tensor, indices: Tensor, axis: int | None = None) -> Tensor:
@@ -90,9 +73,8 @@ def take(x: Tensor, indices: Tensor, axis: int | None = None) -> Tensor:
 
     Cost: reads what is taken, writes it once.
     """
-    if axis is None or x.dim() == 0:
-        x, axis = x.reshape(-1), 0
-    return _differentiable(x, index_tensor("take", indices), axes.normal_axis("take", axis, x.dim()), False)
+    x, axis = axes.on_axis("take", x, axis)
+    return _run(x, index_tensor("take", indices), axis, False)
 
 
 def take_along_axis(x: Tensor, indices: Tensor, axis: int | None = -1) -> Tensor:
@@ -111,13 +93,11 @@ def take_along_axis(x: Tensor, indices: Tensor, axis: int | None = -1) -> Tensor
 
     Cost: reads the indices and what is taken, writes it once.
     """
-    if axis is None or x.dim() == 0:
-        x, axis = x.reshape(-1), 0
-    axis = axes.normal_axis("take_along_axis", axis, x.dim())
+    x, axis = axes.on_axis("take_along_axis", x, axis)
     if indices.dim() != x.dim():
         raise UsageError("take_along_axis", f"expected indices of {x.dim()} axes, got {indices.dim()}.")
     x, indices = _broadcast(x, index_tensor("take_along_axis", indices), axis)
-    return _differentiable(x, indices, axis, True)
+    return _run(x, indices, axis, True)
 
 
 def _broadcast(x: Tensor, indices: Tensor, axis: int) -> tuple[Tensor, Tensor]:

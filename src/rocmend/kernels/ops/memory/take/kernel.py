@@ -119,14 +119,7 @@ def run(x: Tensor, indices: Tensor, axis: int, *, along: bool) -> Callable[..., 
     else:
         config = config_for("take", "lines", width, target)
         plan = _lines(outer, indices.numel(), n, inner, config, constants, types)
-
-    def call(x: Tensor, indices: Tensor, _axis: int, *, along: bool) -> Tensor:
-        del along
-        out = output()
-        plan((x.contiguous(), indices.contiguous(), out))
-        return out
-
-    return call
+    return plan.into(output, lambda x, indices, _axis, **_: (x.contiguous(), indices.contiguous()))
 
 
 def _lines(

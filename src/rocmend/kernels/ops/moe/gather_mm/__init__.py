@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rocmend.kernels.common.floats import bytes_of, rejects_dtype
-from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
-from rocmend.kernels.registry import register
-
-HERE = "rocmend.kernels.ops.moe.gather_mm"
+from rocmend.kernels.common.floats import bytes_of, rejects_dtype, tolerances
+from rocmend.kernels.op import Cost, Implementation, Tolerance
+from rocmend.kernels.registry import declare
 
 
 class Problem(NamedTuple):
@@ -36,35 +34,25 @@ def _cost(problem: Problem) -> Cost:
     return Cost(2.0 * rows * problem.n * problem.k, (weights + rows * (problem.k + problem.n)) * size)
 
 
-OP = register(
-    Op(
-        name="gather_mm",
-        summary="Matrix products with matrices selected by index: experts that are not quantized.",
-        functions={"gather_mm": f"{HERE}.function:gather_mm"},
-        reference=f"{HERE}.reference:gather_mm",
-        problem=Problem,
-        implementations=(
-            Implementation(
-                "grouped",
-                "triton",
-                f"{HERE}.kernel:run",
-                rejects_dtype,
-                note="reads only the matrices of the selected experts, without a gathered copy",
-            ),
-            Implementation("torch", "reference", f"{HERE}.reference:run"),
+OP = declare(
+    __name__,
+    summary="Matrix products with matrices selected by index: experts that are not quantized.",
+    problem=Problem,
+    implementations=(
+        Implementation(
+            "grouped",
+            "triton",
+            "kernel:run",
+            rejects_dtype,
+            note="reads only the matrices of the selected experts, without a gathered copy",
         ),
-        dtypes=("float32", "float16", "bfloat16"),
-        domain="Indices in range, of shapes that broadcast; the last two axes of b of any strides.",
-        cost=_cost,
-        tolerance={
-            # Sums of up to thousands of products that cancel, in fp32.
-            "float32": Tolerance(ulps=4, scaled=3e-6),
-            "float16": Tolerance(ulps=1, scaled=1e-5),
-            "bfloat16": Tolerance(ulps=1, scaled=1e-5),
-        },
-        cases=f"{HERE}.cases:cases",
-        shape_class=shape_class,
-        mlx="mlx.core.gather_mm",
-        sources=("https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.gather_mm.html",),
-    )
+        Implementation("torch", "reference", "reference:run"),
+    ),
+    domain="Indices in range, of shapes that broadcast; the last two axes of b of any strides.",
+    cost=_cost,
+    # Sums of up to thousands of products that cancel, in fp32.
+    tolerance=tolerances(Tolerance(ulps=4, scaled=3e-6), Tolerance(ulps=1, scaled=1e-5)),
+    shape_class=shape_class,
+    mlx="mlx.core.gather_mm",
+    sources=("https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.gather_mm.html",),
 )

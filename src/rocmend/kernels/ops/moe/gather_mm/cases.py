@@ -5,33 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from rocmend.kernels.common.floats import FLOATS
 from rocmend.kernels.suite import Call, Case, Maker, Size
-
-DTYPES = ("float32", "float16", "bfloat16")
 
 
 def _case(
-    name: str,
-    dtype: str,
-    experts: int,
-    tokens: int,
-    top: int,
-    n: int,
-    k: int,
-    *,
-    rows: int = 1,
-    turned: bool = True,
-    indices: str = "random",
-    size: Size = "small",
-    edges: tuple[str, ...] = (),
-) -> Case:
+    name: str, dtype: str, experts: int, tokens: int, top: int, n: int, k: int, *, rows: int = 1,
+    transposed: bool = True, indices: str = "random", size: Size = "small", edges: tuple[str, ...] = (),
+) -> Case:  # fmt: skip
     """Name a case of a mixture of experts: tokens that choose ``top`` experts each."""
 
     def make(m: Maker) -> Call:
         a = m.normal(tokens, 1, rows, k, dtype=dtype)
         scale = max(k, 1) ** -0.5
         b = m.normal(experts, n, k, dtype=dtype, scale=scale).transpose(1, 2)
-        if not turned:
+        if not transposed:
             b = m.normal(experts, k, n, dtype=dtype, scale=scale)
         chosen = m.integers(0, experts, tokens, top)
         named: dict[str, Any] = {"rhs_indices": chosen}
@@ -51,13 +39,13 @@ def _case(
 
 def cases() -> Iterator[Case]:
     """Yield the cases."""
-    for dtype in DTYPES:
+    for dtype in FLOATS:
         yield _case("tiny", dtype, 2, 1, 1, 3, 5, size="tiny", edges=("one",))
         yield _case("empty", dtype, 2, 0, 1, 3, 5, size="tiny", edges=("empty",))
         yield _case("no-sum", dtype, 2, 3, 1, 3, 0, size="tiny", edges=("empty",))
         yield _case("few", dtype, 7, 2, 3, 33, 70, edges=("odd",))
         yield _case("many", dtype, 3, 13, 3, 33, 70, edges=("odd",))
-        yield _case("straight", dtype, 3, 13, 3, 33, 70, turned=False)
+        yield _case("straight", dtype, 3, 13, 3, 33, 70, transposed=False)
         yield _case("sorted", dtype, 5, 13, 3, 20, 40, indices="sorted")
         yield _case("all-to-one", dtype, 4, 20, 2, 20, 40, indices="one")
         yield _case("lhs", dtype, 3, 11, 3, 20, 40, indices="lhs")

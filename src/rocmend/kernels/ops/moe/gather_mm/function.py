@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.common.routing import pairs_of
+from rocmend.kernels.common.autograd import differentiable, needs_gradient
+from rocmend.kernels.common.routing import Pairs, pairs_of
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.moe.gather_mm import OP, Problem
-from rocmend.kernels.ops.moe.gather_mm.arguments import Arguments
 from rocmend.kernels.plan_cache import cached
 from rocmend.kernels.select import implementation
 
 
+class Arguments(NamedTuple):
+    """Arguments that were checked.
+
+    Args:
+        a: ``[matrices, m, k]``, contiguous.
+        b: ``[experts, k, n]``, of any strides.
+        pairs: Which matrix of a meets which of b.
+        ordered: Whether the experts of the pairs ascend.
+    """
+
+    a: Tensor
+    b: Tensor
+    pairs: Pairs
+    ordered: bool
+
+
 def gather_mm(
-    a: Tensor,
-    b: Tensor,
-    lhs_indices: Tensor | None = None,
-    rhs_indices: Tensor | None = None,
-    *,
+    a: Tensor, b: Tensor, lhs_indices: Tensor | None = None, rhs_indices: Tensor | None = None, *,
     sorted_indices: bool = False,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """Multiply chosen matrices with chosen ones: ``out[i] = a[lhs[i]] @ b[rhs[i]]``.
 
     Args:
@@ -43,8 +55,7 @@ def gather_mm(
 
     Source: https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.gather_mm.html
     """
-    found: Tensor = _product((a, b, lhs_indices, rhs_indices), sorted_indices)
-    return found
+    return _product((a, b, lhs_indices, rhs_indices), sorted_indices)
 
 
 @cached
@@ -53,12 +64,9 @@ def _product(
 ) -> Tensor:
     """Check arguments and compute."""
     given = arguments(a, b, lhs_indices, rhs_indices, ordered=sorted_indices)
-    if torch.is_grad_enabled() and (a.requires_grad or b.requires_grad):
-        if b.requires_grad:
-            raise UsageError("gather_mm", "expected b without a gradient; only a can have one.")
-        out: Tensor = _GatherMm.apply(given.a, given)  # type: ignore[no-untyped-call]
-    else:
-        out = _call(given)
+    if b.requires_grad and torch.is_grad_enabled():
+        raise UsageError("gather_mm", "expected b without a gradient; only a can have one.")
+    out = _differentiable(given) if needs_gradient(a) else _call(given)
     return out.reshape(*given.pairs.shape, *out.shape[1:])
 
 
@@ -87,23 +95,17 @@ def _call(given: Arguments) -> Tensor:
     """Choose an implementation and call it."""
     (_, m, k), (experts, _, n) = given.a.shape, given.b.shape
     problem = Problem(NAMES[given.a.dtype], given.pairs.count, m, n, k, experts)
-    out: Tensor = implementation(OP, given.a.device, problem)(given)
-    return out
+    return implementation(OP, given.a.device, problem)(given)
 
 
-class _GatherMm(torch.autograd.Function):
-    """``gather_mm`` with a gradient for a."""
+def _differentiable(given: Arguments) -> Tensor:
+    """Multiply, with a gradient for a."""
+    a, plain = given.a, given._replace(a=given.a.detach(), b=given.b.detach())
 
-    @staticmethod
-    def forward(ctx: Any, a: Tensor, given: Arguments) -> Tensor:
-        """Multiply."""
-        ctx.given = given._replace(a=a.detach(), b=given.b.detach())
-        return _call(ctx.given)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+    def backward(grad: Tensor) -> tuple[Tensor]:
         """Multiply the gradient of each pair with its matrix transposed, and add up what came from one matrix of a."""
-        given: Arguments = ctx.given
-        pairs = given.pairs._replace(lhs=None, divisor=1)
-        of_pairs = _call(Arguments(grads[0].contiguous(), given.b.transpose(1, 2), pairs, given.ordered))
-        return given.pairs.add_up(of_pairs, given.a.shape[0]).to(given.a.dtype), None
+        pairs = plain.pairs._replace(lhs=None, divisor=1)
+        of_pairs = _call(Arguments(grad.contiguous(), plain.b.transpose(1, 2), pairs, plain.ordered))
+        return (plain.pairs.add_up(of_pairs, a.shape[0]).to(a.dtype),)
+
+    return differentiable(lambda _: (_call(plain), ()), backward, a)

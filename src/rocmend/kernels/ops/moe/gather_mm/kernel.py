@@ -13,7 +13,7 @@ from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.language import dot, narrow
 from rocmend.kernels.launch import launch
 from rocmend.kernels.ops.moe.gather_mm import Problem, shape_class
-from rocmend.kernels.ops.moe.gather_mm.arguments import Arguments
+from rocmend.kernels.ops.moe.gather_mm.function import Arguments
 from rocmend.kernels.tuning import config_for
 
 

@@ -5,20 +5,15 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from rocmend.kernels.ops.moe.gather_mm.arguments import Arguments
+from rocmend.kernels.common.reference import computed_in
+from rocmend.kernels.ops.moe.gather_mm.function import Arguments, arguments
 
 
 def gather_mm(
-    a: Tensor,
-    b: Tensor,
-    lhs_indices: Tensor | None = None,
-    rhs_indices: Tensor | None = None,
-    *,
+    a: Tensor, b: Tensor, lhs_indices: Tensor | None = None, rhs_indices: Tensor | None = None, *,
     sorted_indices: bool = False,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """Multiply expert by expert, in float64 where the operands are."""
-    from rocmend.kernels.ops.moe.gather_mm.function import arguments
-
     found = arguments(a, b, lhs_indices, rhs_indices, ordered=sorted_indices)
     out = run(found)
     return out.reshape(*found.pairs.shape, *out.shape[1:])
@@ -27,7 +22,7 @@ def gather_mm(
 def run(given: Arguments) -> Tensor:
     """Multiply; the half types in fp32."""
     dtype = given.a.dtype
-    wide = torch.float64 if dtype == torch.float64 else torch.float32
+    wide = computed_in(dtype)
     lhs = given.pairs.lhs
     if lhs is None:
         lhs = torch.arange(given.pairs.count, device=given.a.device) // given.pairs.divisor

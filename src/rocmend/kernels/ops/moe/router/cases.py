@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rocmend.kernels.suite import Call, Case, Maker
+from rocmend.kernels.common.floats import FLOATS
+from rocmend.kernels.suite import Call, Case, Maker, sizes
 
 
 def _logits(m: Maker, rows: tuple[int, ...], experts: int, dtype: str) -> Any:
@@ -24,13 +25,13 @@ def _case(
     def make(m: Maker) -> Call:
         return Call((_logits(m, rows, experts, dtype), k), {"normalise": normalise})
 
-    name = f"{dtype}-{'x'.join(map(str, (*rows, experts)))}-k{k}{'-normal' * normalise}"
+    name = f"{dtype}-{sizes((*rows, experts))}-k{k}{'-normal' * normalise}"
     return Case(name, make, dtype, "tiny", compiled=compiled, edges=("empty",) if 0 in rows else ())
 
 
 def cases() -> Iterator[Case]:
     """Yield the cases."""
-    for dtype in ("float32", "float16", "bfloat16"):
+    for dtype in FLOATS:
         yield _case(dtype, (1, 1), 128, 8, normalise=True, compiled=True)
         yield _case(dtype, (3,), 64, 6, compiled=True)
         yield _case(dtype, (2, 5), 128, 8)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
 from rocmend.core.errors import UsageError
+from rocmend.kernels.common.arguments import check_no_gradient
 from rocmend.kernels.common.floats import BYTES
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.moe.router import OP, Problem
@@ -42,12 +42,8 @@ def router(x: Tensor, k: int, *, normalise: bool = False) -> Routes:
 
     Cost: reads x once, in one launch up to 4096 experts of which 32 are taken.
     """
-    if torch.is_grad_enabled() and x.requires_grad:
-        raise UsageError(
-            "router", "expected x without a gradient.", next_step="Train with softmax, argsort and take_along_axis."
-        )
-    found: Routes = _routed((x,), k, normalise)
-    return found
+    check_no_gradient("router", "x", x, next_step="Train with softmax, argsort and take_along_axis.")
+    return _routed((x,), k, normalise)
 
 
 @cached_plan
@@ -58,5 +54,5 @@ def _routed(x: Tensor, k: int, normalise: bool) -> Callable[[Tensor], Routes]:
     if not 1 <= k <= x.shape[-1]:
         raise UsageError("router", f"expected 1 <= k <= {x.shape[-1]}, got {k}.")
     problem = Problem(NAMES[x.dtype], x.numel() // x.shape[-1], x.shape[-1], k)
-    run = plan_of(implementation(OP, x.device, problem), x, k, normalise)
-    return lambda x: Routes(*run(x, k, normalise))
+    run = plan_of(implementation(OP, x.device, problem), x, k, normalise=normalise)
+    return lambda x: Routes(*run(x, k, normalise=normalise))

@@ -52,7 +52,7 @@ def router_kernel(
 
 
 @Planner
-def run(x: Tensor, k: int, normalise: bool) -> Callable[..., Result]:
+def run(x: Tensor, k: int, *, normalise: bool) -> Callable[..., Result]:
     """Plan one launch; see ``function.router``."""
     experts = x.shape[-1]
     rows = x.numel() // experts
@@ -60,13 +60,13 @@ def run(x: Tensor, k: int, normalise: bool) -> Callable[..., Result]:
     scores_of = allocate.Output(shape, x.dtype, x.device)
     places_of = allocate.Output(shape, torch.int32, x.device)
     if rows == 0:
-        return lambda *_: (scores_of(), places_of())
+        return lambda *_, **__: (scores_of(), places_of())
     flat = _rows(x, rows, experts)
     constants = {"K": k, "NORM": normalise, "BLOCK": next_power_of_2(experts), "SLOTS": next_power_of_2(k)}
     config = config_for("router", "rows", "*", executor.target_for(x.device))
     plan = LaunchPlan(router_kernel, (rows,), constants, config, (flat.stride(0), experts))
 
-    def call(x: Tensor, *_: object) -> Result:
+    def call(x: Tensor, *_: object, **__: object) -> Result:
         scores, places = scores_of(), places_of()
         plan((_rows(x, rows, experts), scores, places))
         return scores, places

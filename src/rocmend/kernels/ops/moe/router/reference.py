@@ -8,7 +8,7 @@ from torch import Tensor
 from rocmend.kernels.ops.rowwise.softmax.reference import softmax
 
 
-def run(x: Tensor, k: int, normalise: bool) -> tuple[Tensor, Tensor]:
+def router(x: Tensor, k: int, *, normalise: bool = False) -> tuple[Tensor, Tensor]:
     """Return values and places."""
     values = softmax(x, -1)
     places = torch.sort(values, dim=-1, stable=True).indices[..., -k:]
@@ -16,8 +16,3 @@ def run(x: Tensor, k: int, normalise: bool) -> tuple[Tensor, Tensor]:
     if normalise:
         scores = scores / scores.sum(-1, keepdim=True)
     return scores, places.to(torch.int32)
-
-
-def router(x: Tensor, k: int, *, normalise: bool = False) -> tuple[Tensor, Tensor]:
-    """Take the arguments of the op."""
-    return run(x, k, normalise)

@@ -1,17 +1,12 @@
-"""The sum of a few rows, each times its weight: what the experts of a mixture come to."""
+"""Weighted sum of a few rows: the outputs of a token's experts, combined."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from rocmend.kernels.common.floats import bytes_of, rejects_dtype
-from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
-from rocmend.kernels.registry import register
-from rocmend.kernels.target import Target
-
-HERE = "rocmend.kernels.ops.moe.weighted_sum"
-MOST = 32
-"""Rows of a sum: the kernel's loop over them is unrolled."""
+from rocmend.kernels.common.floats import bytes_of, limits, tolerances
+from rocmend.kernels.op import Cost, Implementation, Tolerance
+from rocmend.kernels.registry import declare
 
 
 class Problem(NamedTuple):
@@ -23,34 +18,21 @@ class Problem(NamedTuple):
     size: int
 
 
-def _rejects(problem: Problem, target: Target) -> str | None:
-    if problem.rows > MOST:
-        return f"the kernel adds at most {MOST} rows, not {problem.rows}"
-    return rejects_dtype(problem, target)
-
-
-OP = register(
-    Op(
-        name="weighted_sum",
-        summary="Weighted sum of a few rows.",
-        functions={"weighted_sum": f"{HERE}.function:weighted_sum"},
-        reference=f"{HERE}.reference:weighted_sum",
-        problem=Problem,
-        implementations=(
-            Implementation("rows", "triton", f"{HERE}.kernel:run", _rejects, note="reads x once"),
-            Implementation("torch", "reference", f"{HERE}.reference:run"),
-        ),
-        dtypes=("float32", "float16", "bfloat16"),
-        domain="x of two axes or more; any strides.",
-        cost=lambda p: Cost(
-            2.0 * p.sums * p.rows * p.size, (p.sums * (p.rows + 1) * p.size + p.sums * p.rows) * bytes_of(p.dtype)
-        ),
-        # Products are rounded to the type, half a unit each; their sum may cancel.
-        tolerance={
-            "float32": Tolerance(ulps=4, scaled=2e-6),
-            "float16": Tolerance(ulps=1, scaled=1e-3),
-            "bfloat16": Tolerance(ulps=1, scaled=8e-3),
-        },
-        cases=f"{HERE}.cases:cases",
-    )
+OP = declare(
+    __name__,
+    summary="Weighted sum of a few rows.",
+    problem=Problem,
+    implementations=(
+        # The kernel's loop over rows is unrolled.
+        Implementation("rows", "triton", "kernel:run", limits(rows=32), note="reads x once"),
+        Implementation("torch", "reference", "reference:weighted_sum"),
+    ),
+    domain="x of two axes or more; any strides.",
+    cost=lambda p: Cost(
+        2.0 * p.sums * p.rows * p.size, (p.sums * (p.rows + 1) * p.size + p.sums * p.rows) * bytes_of(p.dtype)
+    ),
+    # Products are rounded to the type, half a unit each; their sum may cancel.
+    tolerance=tolerances(
+        Tolerance(ulps=4, scaled=2e-6), Tolerance(ulps=1, scaled=1e-3), Tolerance(ulps=1, scaled=8e-3)
+    ),
 )

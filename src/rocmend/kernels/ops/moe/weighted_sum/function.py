@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import torch
 from torch import Tensor
 
 from rocmend.core.errors import UsageError
+from rocmend.kernels.common.arguments import check_no_gradient
 from rocmend.kernels.common.floats import BYTES
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.moe.weighted_sum import OP, Problem
@@ -30,22 +30,16 @@ def weighted_sum(x: Tensor, weights: Tensor) -> Tensor:
 
     Cost: reads x once, in one launch up to 32 rows.
     """
-    if torch.is_grad_enabled() and (x.requires_grad or weights.requires_grad):
-        raise UsageError(
-            "weighted_sum", "expected x and weights without a gradient.", next_step="Train with torch.matmul."
-        )
-    out: Tensor = _summed((x, weights))
-    return out
+    check_no_gradient("weighted_sum", "x and weights", x, weights, next_step="Train with torch.matmul.")
+    return _summed((x, weights))
 
 
 @cached_plan
 def _summed(x: Tensor, weights: Tensor) -> Callable[..., Tensor]:
     """Check the arguments and plan calls with such tensors."""
     if x.dim() < 2 or weights.shape != x.shape[:-1]:
-        raise UsageError(
-            "weighted_sum", f"expected weights {tuple(x.shape[:-1])} for x {tuple(x.shape)}, got "
-            f"{tuple(weights.shape)}.",
-        )  # fmt: skip
+        wanted, got = tuple(x.shape[:-1]), tuple(weights.shape)
+        raise UsageError("weighted_sum", f"expected weights {wanted} for x {tuple(x.shape)}, got {got}.")
     if NAMES.get(x.dtype) not in BYTES or weights.dtype != x.dtype:
         raise UsageError("weighted_sum", f"expected one type of {', '.join(BYTES)}, got {x.dtype} and {weights.dtype}.")
     rows, size = x.shape[-2:]

@@ -45,13 +45,7 @@ def run(x: Tensor, weights: Tensor) -> Callable[..., Tensor]:
     given, factors = _flat(x, weights)
     numbers = (given.stride(0), given.stride(1), factors.stride(0), size)
     plan = LaunchPlan(weighted_kernel, (sums, cdiv(size, config["BLOCK"])), {"ROWS": rows}, config, numbers)
-
-    def call(x: Tensor, weights: Tensor) -> Tensor:
-        out = output()
-        plan((*_flat(x, weights), out))
-        return out
-
-    return call
+    return plan.into(output, _flat)
 
 
 def _flat(x: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:

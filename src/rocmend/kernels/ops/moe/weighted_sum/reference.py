@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from rocmend.kernels.ops.rowwise.logsumexp.reference import wide
-
-
-def run(x: Tensor, weights: Tensor) -> Tensor:
-    """Return the weighted sums."""
-    return (wide(x) * wide(weights)[..., None]).sum(-2).to(x.dtype)
+from rocmend.kernels.common.reference import wide
 
 
 def weighted_sum(x: Tensor, weights: Tensor) -> Tensor:
-    """Take the arguments of the op."""
-    return run(x, weights)
+    """Return the weighted sums."""
+    return (wide(x) * wide(weights)[..., None]).sum(-2).to(x.dtype)

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rocmend.kernels.common.floats import bytes_of, rejects_dtype
-from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
-from rocmend.kernels.registry import register
-from rocmend.kernels.target import Target
-
-HERE = "rocmend.kernels.ops.recurrence.gated_delta"
+from rocmend.kernels.common.floats import bytes_of, limits, tolerances
+from rocmend.kernels.op import Cost, Implementation, Tolerance
+from rocmend.kernels.registry import declare
 
 
 class Problem(NamedTuple):
@@ -25,12 +22,6 @@ class Problem(NamedTuple):
     vector_gate: bool
 
 
-def _rejects_state(problem: Problem, target: Target) -> str | None:
-    if max(problem.key_dim, problem.value_dim) > 256:
-        return "the kernel takes head dimensions up to 256"
-    return rejects_dtype(problem, target)
-
-
 def _cost(p: Problem) -> Cost:
     steps = float(p.batch) * p.times
     size = bytes_of(p.dtype)
@@ -40,32 +31,26 @@ def _cost(p: Problem) -> Cost:
     return Cost(7.0 * steps * p.heads * p.key_dim * p.value_dim, rows + gates + 8.0 * state)
 
 
-OP = register(
-    Op(
-        name="gated_delta",
-        summary="Gated delta rule: recurrent steps and chunked prefill, with input and output state.",
-        functions={"gated_delta": f"{HERE}.function:gated_delta"},
-        reference=f"{HERE}.reference:gated_delta",
-        problem=Problem,
-        implementations=(
-            Implementation("state", "triton", f"{HERE}.kernel:run", _rejects_state, note="state in registers, in fp32"),
-            Implementation("torch", "reference", f"{HERE}.reference:gated_delta"),
+OP = declare(
+    __name__,
+    summary="Gated delta rule: recurrent steps and chunked prefill, with input and output state.",
+    problem=Problem,
+    implementations=(
+        Implementation(
+            "state", "triton", "kernel:run", limits(key_dim=256, value_dim=256), note="state in registers, in fp32"
         ),
-        dtypes=("float32", "float16", "bfloat16"),
-        domain="Scalar gates (chunked prefill) or one per key channel (step by step); dims up to 256; no backward.",
-        cost=_cost,
-        tolerance={
-            "float32": Tolerance(ulps=8, scaled=2e-5),
-            # In chunks, the solved keys and values, scores and the state are rounded before matrix instructions.
-            "float16": Tolerance(ulps=2, scaled=1.2e-3),
-            "bfloat16": Tolerance(ulps=2, scaled=8e-3),
-        },
-        cases=f"{HERE}.cases:cases",
-        shape_class=lambda p: "step" if p.times == 1 else f"{p.dtype}-{'wide' if p.key_dim > 128 else 'usual'}",
-        sources=(
-            "https://arxiv.org/abs/2412.06464",
-            "https://github.com/ml-explore/mlx-lm/blob/main/mlx_lm/models/gated_delta.py",
-        ),
-        notes=("As in mlx-lm, q and k must be normalised and scaled; a masked step keeps the state and returns 0.",),
-    )
+        Implementation("torch", "reference", "reference:gated_delta"),
+    ),
+    domain="Scalar gates (chunked prefill) or one per key channel (step by step); dims up to 256; no backward.",
+    cost=_cost,
+    # In chunks, the solved keys and values, scores and the state are rounded before matrix instructions.
+    tolerance=tolerances(
+        Tolerance(ulps=8, scaled=2e-5), Tolerance(ulps=2, scaled=1.2e-3), Tolerance(ulps=2, scaled=8e-3)
+    ),
+    shape_class=lambda p: "step" if p.times == 1 else f"{p.dtype}-{'wide' if p.key_dim > 128 else 'usual'}",
+    sources=(
+        "https://arxiv.org/abs/2412.06464",
+        "https://github.com/ml-explore/mlx-lm/blob/main/mlx_lm/models/gated_delta.py",
+    ),
+    notes=("As in mlx-lm, q and k must be normalised and scaled; a masked step keeps the state and returns 0.",),
 )

@@ -6,22 +6,14 @@ from collections.abc import Iterator
 
 import torch
 
+from rocmend.kernels.common.floats import FLOATS
 from rocmend.kernels.suite import Call, Case, Maker, Size
-
-DTYPES = ("float32", "float16", "bfloat16")
 
 
 def _case(
-    dtype: str,
-    shape: tuple[int, int, int, int, int, int],
-    *,
-    vector: bool = False,
-    state: bool = True,
-    mask: bool = False,
-    size: Size = "small",
-    compiled: bool = False,
-    name: str = "",
-) -> Case:
+    dtype: str, shape: tuple[int, int, int, int, int, int], *, vector: bool = False, state: bool = True,
+    mask: bool = False, size: Size = "small", compiled: bool = False, name: str = "",
+) -> Case:  # fmt: skip
     b, t, hk, hv, dk, dv = shape
 
     def make(m: Maker) -> Call:
@@ -47,7 +39,7 @@ def _case(
 
 def cases() -> Iterator[Case]:
     """Yield the cases."""
-    for dtype in DTYPES:
+    for dtype in FLOATS:
         yield _case(dtype, (2, 1, 2, 4, 32, 16), size="tiny")
         yield _case(dtype, (1, 5, 1, 2, 20, 9), state=False, size="tiny")
         yield _case(dtype, (1, 7, 1, 2, 32, 32), vector=True, mask=True, size="tiny")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from rocmend.kernels.common.reference import computed_in
+
 
 def gated_delta(
     q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, *, state: Tensor | None = None, mask: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     """Run the gated delta rule; half types are computed in fp32."""
-    wide = torch.float64 if q.dtype == torch.float64 else torch.float32
+    wide = computed_in(q.dtype)
     batch, times, hk, dk = k.shape
     hv, dv = v.shape[2:]
     queries, keys = (tensor.to(wide).repeat_interleave(hv // hk, 2) for tensor in (q, k))

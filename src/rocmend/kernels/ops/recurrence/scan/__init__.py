@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
-from rocmend.kernels.ops.rowwise.sort import BYTES
-from rocmend.kernels.registry import register
+from rocmend.kernels.common.floats import NUMBERS
+from rocmend.kernels.op import Cost, Implementation, Tolerance
+from rocmend.kernels.registry import declare
 
-HERE = "rocmend.kernels.ops.recurrence.scan"
 FUNCTIONS = ("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp")
 
 
@@ -27,32 +26,27 @@ def shape_class(problem: Problem) -> str:
     return "row" if problem.inner == 1 else "column"
 
 
-OP = register(
-    Op(
-        name="scan",
-        summary="Cumulative sum, product, maximum, minimum and log-sum-exp along an axis.",
-        functions={name: f"{HERE}.function:{name}" for name in FUNCTIONS},
-        reference=f"{HERE}.reference:cumsum",
-        problem=Problem,
-        implementations=(
-            Implementation("pieces", "triton", f"{HERE}.kernel:run"),
-            Implementation("torch", "reference", f"{HERE}.reference:run"),
-        ),
-        dtypes=tuple(BYTES),
-        domain="Any shape, strides and axis.",
-        cost=lambda p: Cost(float(p.outer) * p.length * p.inner, 2.0 * p.outer * p.length * p.inner * BYTES[p.dtype]),
-        tolerance={
-            **dict.fromkeys(BYTES, Tolerance()),
-            # fp32 sums that cancel: each of log2(n) levels rounds a part of the largest sum.
-            "float32": Tolerance(ulps=8, scaled=2e-6),
-            "float64": Tolerance(ulps=8, scaled=4e-15),
-            # One rounding of an fp32 result.
-            "float16": Tolerance(ulps=0.51, scaled=2e-6),
-            "bfloat16": Tolerance(ulps=0.51, scaled=2e-6),
-        },
-        cases=f"{HERE}.cases:cases",
-        shape_class=shape_class,
-        mlx="mlx.core.cumsum",
-        sources=("https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.cumsum.html",),
-    )
+OP = declare(
+    __name__,
+    summary="Cumulative sum, product, maximum, minimum and log-sum-exp along an axis.",
+    functions=FUNCTIONS,
+    problem=Problem,
+    implementations=(
+        Implementation("pieces", "triton", "kernel:run"),
+        Implementation("torch", "reference", "reference:run"),
+    ),
+    domain="Any shape, strides and axis.",
+    cost=lambda p: Cost(float(p.outer) * p.length * p.inner, 2.0 * p.outer * p.length * p.inner * NUMBERS[p.dtype]),
+    tolerance={
+        **dict.fromkeys(NUMBERS, Tolerance()),
+        # fp32 sums that cancel: each of log2(n) levels rounds a part of the largest sum.
+        "float32": Tolerance(ulps=8, scaled=2e-6),
+        "float64": Tolerance(ulps=8, scaled=4e-15),
+        # One rounding of an fp32 result.
+        "float16": Tolerance(ulps=0.51, scaled=2e-6),
+        "bfloat16": Tolerance(ulps=0.51, scaled=2e-6),
+    },
+    shape_class=shape_class,
+    mlx="mlx.core.cumsum",
+    sources=("https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.cumsum.html",),
 )

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from rocmend.kernels.common.floats import NUMBERS
 from rocmend.kernels.dtypes import BY_NAME
 from rocmend.kernels.op import Tolerance
-from rocmend.kernels.ops.recurrence.scan import FUNCTIONS, HERE
-from rocmend.kernels.ops.rowwise.sort import BYTES
+from rocmend.kernels.ops.recurrence.scan import FUNCTIONS
 from rocmend.kernels.ops.rowwise.sort.cases import elements
-from rocmend.kernels.suite import Call, Case, Maker, Size
+from rocmend.kernels.suite import Call, Case, Maker, size_of, sizes
 
 
 def _output(dtype: str, function: str) -> str:
@@ -43,10 +43,10 @@ def _case(
         return Call((x.transpose(0, -1) if permuted else x, axis), {"reverse": reverse, "inclusive": inclusive})
 
     length = max(shape)
-    size: Size = "tiny" if length <= 64 else "small" if length <= 200 else "large"
+    size = size_of(length, 64, 200)
     name = (
-        f"{function}-{dtype}-{'x'.join(map(str, shape))}-axis{axis}{'-reverse' if reverse else ''}"
-        f"{'' if inclusive else '-exclusive'}{'-edges' if edges else ''}{'-permuted' if permuted else ''}"
+        f"{function}-{dtype}-{sizes(shape)}-axis{axis}{'-reverse' * reverse}"
+        f"{'-exclusive' * (not inclusive)}{'-edges' * edges}{'-permuted' * permuted}"
     )
     # A product's relative error grows with its factors; a scan that compares is exact.
     tolerance = Tolerance() if function in ("cummax", "cummin") else None
@@ -59,7 +59,7 @@ def _case(
         tolerance = Tolerance(ulps=16, scaled=1e-14)
     marks = ("nan",) if edges else ("strides",) if permuted else ("odd",)
     return Case(
-        name, make, output, size, function=function, reference=f"{HERE}.reference:{function}",
+        name, make, output, size, function=function,
         compiled=dtype in ("float32", "bfloat16") and shape in ((64, 4096), (2, 2000, 700)),
         edges=marks, tolerance=tolerance,
     )  # fmt: skip
@@ -72,7 +72,7 @@ def _beyond(m: Maker) -> Call:
 def cases() -> Iterator[Case]:
     """Yield the cases."""
     for function in FUNCTIONS:
-        for dtype in BYTES:
+        for dtype in NUMBERS:
             yield _case(function, dtype, (1, 30), -1)
             yield _case(function, dtype, (2, 5, 3), 1, reverse=True, inclusive=False)
             if function != "cumprod":
@@ -96,4 +96,4 @@ def cases() -> Iterator[Case]:
             yield _case(function, dtype, (3, 1_000_003), -1, reverse=True, inclusive=False)
     yield _case("cumsum", "int32", (1, 16_000_000), -1)
     yield _case("cumsum", "float32", (30_000_001,), 0)
-    yield Case("cumsum-int32-beyond-2^31", _beyond, "int32", "large", reference=f"{HERE}.reference:cumsum_flat")
+    yield Case("cumsum-int32-beyond-2^31", _beyond, "int32", "large", reference="cumsum_flat")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import torch
 from torch import Tensor
 
-from rocmend.core.errors import UsageError
 from rocmend.kernels.common import axes
+from rocmend.kernels.common.arguments import check_dtype
+from rocmend.kernels.common.autograd import differentiable, needs_gradient
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.recurrence.scan import OP, Problem
 from rocmend.kernels.ops.recurrence.scan.reference import result_type
@@ -16,37 +14,14 @@ from rocmend.kernels.plan_cache import cached
 from rocmend.kernels.select import implementation
 
 
-def _run(name: str, op: str, x: Tensor, axis: int | None, *, reverse: bool, inclusive: bool) -> Tensor:
-    out: Tensor = _scanned((x,), name, op, axis, reverse, inclusive)
-    return out
-
-
 @cached
 def _scanned(x: Tensor, name: str, op: str, axis: int | None, reverse: bool, inclusive: bool) -> Tensor:
     """Check arguments and compute."""
-    if NAMES.get(x.dtype) not in OP.dtypes:
-        raise UsageError(name, f"expected x of {', '.join(OP.dtypes)}, got {x.dtype}.")
-    if axis is None or x.dim() == 0:
-        x, axis = x.reshape(-1), 0
-    axis = axes.normal_axis(name, axis, x.dim())
+    check_dtype(name, OP, x)
+    x, axis = axes.on_axis(name, x, axis)
     problem = Problem(NAMES[x.dtype], *axes.split(x.shape, axis), op)
     run = implementation(OP, x.device, problem)
-    out: Tensor = run(x, axis, op=op, reverse=reverse, inclusive=inclusive, dtype=result_type(x.dtype, op))
-    return out
-
-
-class _Sum(torch.autograd.Function):
-    """The gradient of a sum of what stands before is the sum of what stands behind."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, axis: int, reverse: bool, inclusive: bool) -> Tensor:
-        ctx.options = (axis, reverse, inclusive)
-        return _run("cumsum", "sum", x, axis, reverse=reverse, inclusive=inclusive)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None, None]:
-        axis, reverse, inclusive = ctx.options
-        return _run("cumsum", "sum", grads[0], axis, reverse=not reverse, inclusive=inclusive), None, None, None
+    return run(x, axis, op=op, reverse=reverse, inclusive=inclusive, dtype=result_type(x.dtype, op))
 
 
 def cumsum(x: Tensor, axis: int | None = None, *, reverse: bool = False, inclusive: bool = True) -> Tensor:
@@ -66,17 +41,20 @@ def cumsum(x: Tensor, axis: int | None = None, *, reverse: bool = False, inclusi
 
     Cost: reads x once (twice where a long axis is cut), writes once. The same bits on every run.
     """
-    if x.requires_grad and torch.is_grad_enabled():
-        if axis is None or x.dim() == 0:
-            x, axis = x.reshape(-1), 0
-        out: Tensor = _Sum.apply(x, axis, reverse, inclusive)  # type: ignore[no-untyped-call]
-        return out
-    return _run("cumsum", "sum", x, axis, reverse=reverse, inclusive=inclusive)
+    if needs_gradient(x):
+        x, axis = axes.on_axis("cumsum", x, axis)
+        return differentiable(
+            lambda x: (_scanned((x,), "cumsum", "sum", axis, reverse, inclusive), ()),
+            # The gradient of a sum of what stands before is the sum of what stands behind.
+            lambda grad: (_scanned((grad,), "cumsum", "sum", axis, not reverse, inclusive),),
+            x,
+        )
+    return _scanned((x,), "cumsum", "sum", axis, reverse, inclusive)
 
 
 def cumprod(x: Tensor, axis: int | None = None, *, reverse: bool = False, inclusive: bool = True) -> Tensor:
     """Multiply what stands up to each element of an axis; see ``cumsum``. Exclusive results begin with 1."""
-    return _run("cumprod", "prod", x, axis, reverse=reverse, inclusive=inclusive)
+    return _scanned((x,), "cumprod", "prod", axis, reverse, inclusive)
 
 
 def cummax(x: Tensor, axis: int | None = None, *, reverse: bool = False, inclusive: bool = True) -> Tensor:
@@ -84,7 +62,7 @@ def cummax(x: Tensor, axis: int | None = None, *, reverse: bool = False, inclusi
 
     Exclusive results begin with -inf, or the least number of an integer type.
     """
-    return _run("cummax", "max", x, axis, reverse=reverse, inclusive=inclusive)
+    return _scanned((x,), "cummax", "max", axis, reverse, inclusive)
 
 
 def cummin(x: Tensor, axis: int | None = None, *, reverse: bool = False, inclusive: bool = True) -> Tensor:
@@ -92,9 +70,9 @@ def cummin(x: Tensor, axis: int | None = None, *, reverse: bool = False, inclusi
 
     Exclusive results begin with inf, or the largest number of an integer type.
     """
-    return _run("cummin", "min", x, axis, reverse=reverse, inclusive=inclusive)
+    return _scanned((x,), "cummin", "min", axis, reverse, inclusive)
 
 
 def logcumsumexp(x: Tensor, axis: int | None = None, *, reverse: bool = False, inclusive: bool = True) -> Tensor:
     """Return ``log(exp(x[0]) + … + exp(x[i]))`` without overflow; see ``cumsum``. Integers give float32."""
-    return _run("logcumsumexp", "logsumexp", x, axis, reverse=reverse, inclusive=inclusive)
+    return _scanned((x,), "logcumsumexp", "logsumexp", axis, reverse, inclusive)

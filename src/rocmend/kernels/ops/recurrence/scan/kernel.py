@@ -150,7 +150,7 @@ def scan_kernel(
     FLIP: tl.constexpr, LOW: tl.constexpr, HIGH: tl.constexpr, ACC: tl.constexpr,
     BLOCK: tl.constexpr, INNER: tl.constexpr,
 ):  # fmt: skip
-    """Scan a piece of the axis for ``INNER`` neighbours, or (``WHOLE``) write only what it comes to."""
+    """Scan a piece of the axis for ``INNER`` neighbours, or (``WHOLE``) write only its total."""
     program = tl.program_id(0).to(tl.int64)
     groups = tl.cdiv(inner, INNER)
     group, rest = program % groups, program // groups
@@ -219,7 +219,7 @@ def _tile(
 
 @triton.jit
 def _lines(x, OP: tl.constexpr, LANES: tl.constexpr):
-    """Scan each line, and what the lines come to: no wavefront waits for another to scan its lines."""
+    """Scan each line, and the totals of the lines: no wavefront waits for another to scan its lines."""
     scanned = _scan(x, OP, 1)
     return scanned, _scan(_last_lane(scanned, tl.arange(0, LANES), LANES), OP)
 
@@ -230,7 +230,7 @@ def wholes_kernel(
     OP: tl.constexpr, REVERSE: tl.constexpr, FLIP: tl.constexpr, ACC: tl.constexpr,
     LINES: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
-    """Write what each tile of each row comes to. Programs: (tiles, rows)."""
+    """Write the total of each tile of each row. Programs: (tiles, rows)."""
     number, outer = tl.program_id(0).to(tl.int64), tl.program_id(1).to(tl.int64)
     x, _, _, _ = _tile(x_ptr, outer, number, n, OP, REVERSE, FLIP, ACC, LINES, LANES)
     if OP == "sum":
@@ -319,7 +319,7 @@ def run(x: Tensor, axis: int, *, op: str, reverse: bool, inclusive: bool, dtype:
 
 
 def _tiles(data: Tensor, out: Tensor, sizes: axes.Split, computed: torch.dtype, constants: dict[str, object]) -> bool:
-    """Scan long rows in two launches: what tiles come to, then the tiles; False where that is not for such rows."""
+    """Scan long rows in two launches, totals of tiles and then the tiles; return False for other rows."""
     outer, n, inner = sizes
     target = executor.target_for(data.device)
     # Measured on NVIDIA alone; on AMD pieces of rows are walked over.

@@ -8,11 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rocmend.kernels.common.floats import FLOATS
 from rocmend.kernels.op import Tolerance
-from rocmend.kernels.suite import Call, Case, Maker, Size
+from rocmend.kernels.suite import Call, Case, Maker, Size, sizes
 
-DTYPES = ("float32", "float16", "bfloat16")
-HERE = "rocmend.kernels.ops.recurrence.selective_scan"
 Shape = tuple[int, int, int, int]  # B, T, M, N
 
 
@@ -30,7 +29,7 @@ def _case(dtype: str, shape: Shape, *, full: bool = True, size: Size = "small", 
         given, state = _inputs(m, dtype, shape, full=full)
         return Call(given, {"state": state})
 
-    name = f"{dtype}-{'x'.join(map(str, shape))}{'' if full else '-plain'}"
+    name = f"{dtype}-{sizes(shape)}{'-plain' * (not full)}"
     return Case(name, make, dtype, size, compiled=compiled)
 
 
@@ -44,8 +43,8 @@ def _backward(dtype: str, shape: Shape, *, full: bool = True, size: Size = "smal
 
     # Sums over batch, channels or times of products of either sign, in fp32.
     return Case(
-        f"{dtype}-backward-{'x'.join(map(str, shape))}{'' if full else '-plain'}", make, dtype, size,
-        "selective_scan_gradients", f"{HERE}.reference:gradients", compiled,
+        f"{dtype}-backward-{sizes(shape)}{'-plain' * (not full)}", make, dtype, size,
+        "selective_scan_gradients", compiled=compiled,
         tolerance=Tolerance(16 if dtype == "float32" else 0.6, 1e-5),
     )  # fmt: skip
 
@@ -63,7 +62,7 @@ def _strided(dtype: str) -> Case:
 
 def cases() -> Iterator[Case]:
     """Yield the cases."""
-    for dtype in DTYPES:
+    for dtype in FLOATS:
         yield _case(dtype, (2, 1, 40, 16), size="tiny")
         yield _case(dtype, (1, 3, 9, 5), full=False, size="tiny")
         yield _case(dtype, (1, 31, 20, 16), size="tiny")

@@ -245,26 +245,18 @@ def forward(
         starts, used = allocate.empty((batch, chunks, channels, n), dtype=torch.float32, device=x.device), True
         sums = allocate.empty((batch, chunks, channels), dtype=torch.float32, device=x.device)
         launch(
-            scan_kernel,
-            grid,
+            scan_kernel, grid,
             (x, dt, a, b, c, None, None, None, starts, sums, times, channels, chunks, chunk, *strides),
-            {**tile, "HAS_STATE": False, "HAS_SKIP": False, "OUTPUT": False, "ENDS": True},
-            config,
-        )
+            {**tile, "HAS_STATE": False, "HAS_SKIP": False, "OUTPUT": False, "ENDS": True}, config,
+        )  # fmt: skip
         launch(
-            carry_kernel,
-            (batch, blocks),
-            (starts, sums, a, state, new_state, channels, chunks),
-            {**tile, "HAS_STATE": state is not None},
-            config,
-        )
+            carry_kernel, (batch, blocks), (starts, sums, a, state, new_state, channels, chunks),
+            {**tile, "HAS_STATE": state is not None}, config,
+        )  # fmt: skip
     launch(
-        scan_kernel,
-        grid,
-        (x, dt, a, b, c, d, starts, y, new_state, None, times, channels, chunks, chunk, *strides),
-        {**tile, "HAS_STATE": used, "HAS_SKIP": d is not None, "OUTPUT": True, "ENDS": chunks == 1},
-        config,
-    )
+        scan_kernel, grid, (x, dt, a, b, c, d, starts, y, new_state, None, times, channels, chunks, chunk, *strides),
+        {**tile, "HAS_STATE": used, "HAS_SKIP": d is not None, "OUTPUT": True, "ENDS": chunks == 1}, config,
+    )  # fmt: skip
     return y, new_state, starts if chunks > 1 else None
 
 
@@ -273,17 +265,10 @@ def _only_skip(y: Tensor, x: Tensor, d: Tensor | None) -> Tensor:
     return y.zero_() if d is None else y.copy_(x.float() * d.float())
 
 
-def run_gradients(
-    x: Tensor,
-    dt: Tensor,
-    a: Tensor,
-    b: Tensor,
-    c: Tensor,
-    d: Tensor | None,
-    state: Tensor | None,
-    grad: Tensor,
+def selective_scan_gradients(
+    x: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, d: Tensor | None, state: Tensor | None, grad: Tensor,
     state_grad: Tensor | None,
-) -> Gradients:
+) -> Gradients:  # fmt: skip
     """Launch the backward kernels: the states before the chunks again, then back through them."""
     batch, times, channels = x.shape
     n = a.shape[1]

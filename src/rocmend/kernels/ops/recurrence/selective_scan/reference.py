@@ -5,12 +5,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from rocmend.kernels.common.reference import computed_in
+
 
 def selective_scan(
     x: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, d: Tensor | None = None, *, state: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     """Run Mamba's recurrence; half types are computed in fp32."""
-    wide = torch.float64 if x.dtype == torch.float64 else torch.float32
+    wide = computed_in(x.dtype)
     batch, times, channels = x.shape
     values, steps, rates, inward, outward = (tensor.to(wide) for tensor in (x, dt, a, b, c))
     now = torch.zeros(batch, channels, a.shape[1], dtype=wide, device=x.device) if state is None else state.to(wide)
@@ -25,19 +27,12 @@ def selective_scan(
     return y.to(x.dtype), now
 
 
-def gradients(
-    x: Tensor,
-    dt: Tensor,
-    a: Tensor,
-    b: Tensor,
-    c: Tensor,
-    d: Tensor | None,
-    state: Tensor | None,
-    grad: Tensor,
+def selective_scan_gradients(
+    x: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, d: Tensor | None, state: Tensor | None, grad: Tensor,
     state_grad: Tensor | None,
-) -> tuple[Tensor | None, ...]:
+) -> tuple[Tensor | None, ...]:  # fmt: skip
     """Return the gradients of x, dt, a, b, c, d (None without one) and the state, by autograd."""
-    wide = torch.float64 if x.dtype == torch.float64 else torch.float32
+    wide = computed_in(x.dtype)
     before = x.new_zeros(x.shape[0], x.shape[2], a.shape[1]) if state is None else state
     given = [x, dt, a, b, c, *([] if d is None else [d]), before]
     with torch.enable_grad():

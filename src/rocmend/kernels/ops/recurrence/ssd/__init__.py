@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rocmend.kernels.common.floats import bytes_of, rejects_dtype
-from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
-from rocmend.kernels.registry import register
-from rocmend.kernels.target import Target
-
-HERE = "rocmend.kernels.ops.recurrence.ssd"
+from rocmend.kernels.common.floats import bytes_of, limits, tolerances
+from rocmend.kernels.op import Cost, Implementation, Tolerance
+from rocmend.kernels.registry import declare
 
 
 class Problem(NamedTuple):
@@ -24,12 +21,6 @@ class Problem(NamedTuple):
     state_dim: int
 
 
-def _rejects_state(problem: Problem, target: Target) -> str | None:
-    if problem.state_dim > 256:
-        return "the kernel takes states of up to 256"
-    return rejects_dtype(problem, target)
-
-
 def _cost(p: Problem) -> Cost:
     steps = float(p.batch) * p.times
     state = float(p.batch) * p.heads * p.head_dim * p.state_dim
@@ -37,31 +28,21 @@ def _cost(p: Problem) -> Cost:
     return Cost(5.0 * steps * p.heads * p.head_dim * p.state_dim, rows + 8.0 * state)
 
 
-OP = register(
-    Op(
-        name="ssd",
-        summary="Mamba-2's state-space recurrence: steps and chunked prefill, with input and output state.",
-        functions={"ssd_scan": f"{HERE}.function:ssd_scan"},
-        reference=f"{HERE}.reference:ssd_scan",
-        problem=Problem,
-        implementations=(
-            Implementation("state", "triton", f"{HERE}.kernel:run", _rejects_state, note="state in registers, in fp32"),
-            Implementation("torch", "reference", f"{HERE}.reference:ssd_scan"),
-        ),
-        dtypes=("float32", "float16", "bfloat16"),
-        domain="Any number of steps; heads a multiple of groups; states of up to 256; no backward.",
-        cost=_cost,
-        tolerance={
-            "float32": Tolerance(ulps=8, scaled=1e-5),
-            # In chunks, scores, dt x and the state are rounded before matrix instructions.
-            "float16": Tolerance(ulps=2, scaled=1.2e-3),
-            "bfloat16": Tolerance(ulps=2, scaled=8e-3),
-        },
-        cases=f"{HERE}.cases:cases",
-        shape_class=lambda p: "step" if p.times == 1 else p.dtype,
-        sources=(
-            "https://arxiv.org/abs/2405.21060",
-            "https://github.com/ml-explore/mlx-lm/blob/main/mlx_lm/models/ssm.py",
-        ),
-    )
+OP = declare(
+    __name__,
+    summary="Mamba-2's state-space recurrence: steps and chunked prefill, with input and output state.",
+    functions=("ssd_scan",),
+    problem=Problem,
+    implementations=(
+        Implementation("state", "triton", "kernel:run", limits(state_dim=256), note="state in registers, in fp32"),
+        Implementation("torch", "reference", "reference:ssd_scan"),
+    ),
+    domain="Any number of steps; heads a multiple of groups; states of up to 256; no backward.",
+    cost=_cost,
+    # In chunks, scores, dt x and the state are rounded before matrix instructions.
+    tolerance=tolerances(
+        Tolerance(ulps=8, scaled=1e-5), Tolerance(ulps=2, scaled=1.2e-3), Tolerance(ulps=2, scaled=8e-3)
+    ),
+    shape_class=lambda p: "step" if p.times == 1 else p.dtype,
+    sources=("https://arxiv.org/abs/2405.21060", "https://github.com/ml-explore/mlx-lm/blob/main/mlx_lm/models/ssm.py"),
 )

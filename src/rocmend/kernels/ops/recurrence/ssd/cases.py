@@ -6,20 +6,14 @@ from collections.abc import Iterator
 
 import torch
 
+from rocmend.kernels.common.floats import FLOATS
 from rocmend.kernels.suite import Call, Case, Maker, Size
-
-DTYPES = ("float32", "float16", "bfloat16")
 
 
 def _case(
-    dtype: str,
-    shape: tuple[int, int, int, int, int, int],
-    *,
-    state: bool = True,
-    mask: bool = False,
-    size: Size = "small",
-    compiled: bool = False,
-) -> Case:
+    dtype: str, shape: tuple[int, int, int, int, int, int], *, state: bool = True, mask: bool = False,
+    size: Size = "small", compiled: bool = False,
+) -> Case:  # fmt: skip
     batch, t, h, g, p, n = shape
 
     def make(m: Maker) -> Call:
@@ -53,7 +47,7 @@ def _strided(dtype: str) -> Case:
 
 def cases() -> Iterator[Case]:
     """Yield the cases."""
-    for dtype in DTYPES:
+    for dtype in FLOATS:
         yield _case(dtype, (2, 1, 4, 2, 16, 32), size="tiny")
         yield _case(dtype, (1, 5, 2, 1, 9, 20), state=False, mask=True, size="tiny")
         yield _case(dtype, (2, 100, 2, 1, 32, 64))

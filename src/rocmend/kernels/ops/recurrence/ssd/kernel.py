@@ -20,18 +20,9 @@ from rocmend.kernels.tuning import config_for
 
 
 def run(
-    x: Tensor,
-    dt: Tensor,
-    a_log: Tensor,
-    b: Tensor,
-    c: Tensor,
-    d: Tensor,
-    dt_bias: Tensor,
-    *,
-    state: Tensor | None = None,
-    time_step_limit: tuple[float, float] = (0.001, 100.0),
-    mask: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:
+    x: Tensor, dt: Tensor, a_log: Tensor, b: Tensor, c: Tensor, d: Tensor, dt_bias: Tensor, *,
+    state: Tensor | None = None, time_step_limit: tuple[float, float] = (0.001, 100.0), mask: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Launch the kernels; see ``function.ssd_scan``."""
     batch, times, heads, width = x.shape
     groups, size = b.shape[2:]
@@ -54,19 +45,13 @@ def run(
         config = config_for("ssd", "recurrent", "step" if times == 1 else "steps", target)
         rows = min(int(config.constants["BLOCK_V"]), power_of_two(width, 1))
         launch(
-            recurrent_kernel,
-            (batch * heads, -(-width // rows)),
-            (c, b, x, dt, None, *vectors, *strides),
-            {**constants, "VECTOR": False, "BLOCK_V": rows},
-            config,
-        )
+            recurrent_kernel, (batch * heads, -(-width // rows)), (c, b, x, dt, None, *vectors, *strides),
+            {**constants, "VECTOR": False, "BLOCK_V": rows}, config,
+        )  # fmt: skip
         return y, new_state
     columns = min(int(config.constants["BLOCK_V"]), power_of_two(width))
     launch(
-        chunk_kernel,
-        (batch * heads, -(-width // columns)),
-        (c, b, x, None, dt, None, *vectors, *strides),
-        {**constants, "BLOCK_V": columns},
-        config,
-    )
+        chunk_kernel, (batch * heads, -(-width // columns)), (c, b, x, None, dt, None, *vectors, *strides),
+        {**constants, "BLOCK_V": columns}, config,
+    )  # fmt: skip
     return y, new_state

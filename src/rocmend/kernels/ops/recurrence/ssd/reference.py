@@ -5,22 +5,15 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from rocmend.kernels.common.reference import computed_in
+
 
 def ssd_scan(
-    x: Tensor,
-    dt: Tensor,
-    a_log: Tensor,
-    b: Tensor,
-    c: Tensor,
-    d: Tensor,
-    dt_bias: Tensor,
-    *,
-    state: Tensor | None = None,
-    time_step_limit: tuple[float, float] = (0.001, 100.0),
-    mask: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:
+    x: Tensor, dt: Tensor, a_log: Tensor, b: Tensor, c: Tensor, d: Tensor, dt_bias: Tensor, *,
+    state: Tensor | None = None, time_step_limit: tuple[float, float] = (0.001, 100.0), mask: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Run Mamba-2's recurrence; half types are computed in fp32."""
-    wide = torch.float64 if x.dtype == torch.float64 else torch.float32
+    wide = computed_in(x.dtype)
     batch, times, heads, width = x.shape
     groups, size = b.shape[2:]
     keys, queries = (tensor.to(wide).repeat_interleave(heads // groups, 2) for tensor in (b, c))

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 import torch
 
-from rocmend.kernels.suite import Call, Case, Maker, Size
-
-DTYPES = ("float32", "float16", "bfloat16")
+from rocmend.kernels.common.floats import FLOATS
+from rocmend.kernels.suite import Call, Case, Maker, Size, sizes
 
 
 def _case(
@@ -25,13 +24,13 @@ def _case(
         call = (r, decay.to(kind), k, v, (-axis).to(kind), turn.to(kind))
         return Call(call, {"state": m.normal(batch, heads, dim, dim) if state else None})
 
-    name = f"{dtype}-{'x'.join(map(str, shape))}{'-state' if state else ''}"
+    name = f"{dtype}-{sizes(shape)}{'-state' * state}"
     return Case(name, make, dtype, size, compiled=compiled)
 
 
 def cases() -> Iterator[Case]:
     """Yield the cases."""
-    for dtype in DTYPES:
+    for dtype in FLOATS:
         yield _case(dtype, (2, 1, 2, 64), size="tiny")
         yield _case(dtype, (1, 9, 3, 20), state=False, size="tiny")
         yield _case(dtype, (1, 30, 2, 64))

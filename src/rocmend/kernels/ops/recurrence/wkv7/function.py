@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from rocmend.core.errors import UsageError
+from rocmend.kernels.common.arguments import check_no_gradient, check_shape
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.recurrence.wkv7 import OP, Problem
 from rocmend.kernels.plan_cache import cached
 from rocmend.kernels.select import implementation
-
-OP_NAME = "wkv7"
 
 
 def wkv7(
@@ -37,8 +35,7 @@ def wkv7(
     Cost: reads the six inputs and the state once, writes y and the state; steps follow each other.
     Source: https://arxiv.org/abs/2503.14456
     """
-    out: tuple[Tensor, Tensor] = _steps((r, w, k, v, a, b, state))
-    return out
+    return _steps((r, w, k, v, a, b, state))
 
 
 @cached
@@ -46,15 +43,9 @@ def _steps(
     r: Tensor, w: Tensor, k: Tensor, v: Tensor, a: Tensor, b: Tensor, state: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """Check arguments and compute."""
-    rest = (w, k, v, a, b)
-    if r.dim() != 4 or any(tensor.shape != r.shape or tensor.dtype != r.dtype for tensor in rest):
-        raise UsageError(OP_NAME, f"expected six tensors [B, T, H, D] of one type, got r {tuple(r.shape)}, {r.dtype}.")
-    wanted = (r.shape[0], r.shape[2], r.shape[3], r.shape[3])
-    if state is not None and tuple(state.shape) != wanted:
-        raise UsageError(OP_NAME, f"expected a state of shape {wanted}, got {tuple(state.shape)}.")
-    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (r, *rest)):
-        raise UsageError(OP_NAME, "expected tensors without a gradient.", why="RWKV-7 has no backward here yet.")
-    out: tuple[Tensor, Tensor] = implementation(OP, r.device, Problem(NAMES[r.dtype], *r.shape))(
-        r, w, k, v, a, b, state=state
-    )
-    return out
+    six = (r, w, k, v, a, b)
+    if r.dim() != 4 or any(tensor.shape != r.shape or tensor.dtype != r.dtype for tensor in six):
+        raise UsageError("wkv7", f"expected six tensors [B, T, H, D] of one type, got r {tuple(r.shape)}, {r.dtype}.")
+    check_shape("wkv7", (r.shape[0], *r.shape[2:], r.shape[3]), state=state)
+    check_no_gradient("wkv7", "tensors", *six, why="RWKV-7 has no backward here yet.")
+    return implementation(OP, r.device, Problem(NAMES[r.dtype], *r.shape))(*six, state=state)

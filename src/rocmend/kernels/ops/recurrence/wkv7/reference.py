@@ -5,12 +5,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from rocmend.kernels.common.reference import computed_in
+
 
 def wkv7(
     r: Tensor, w: Tensor, k: Tensor, v: Tensor, a: Tensor, b: Tensor, *, state: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     """Run RWKV-7's recurrence; half types are computed in fp32."""
-    wide = torch.float64 if r.dtype == torch.float64 else torch.float32
+    wide = computed_in(r.dtype)
     batch, times, heads, dim = r.shape
     rows = [tensor.to(wide) for tensor in (r, w, k, v, a, b)]
     now = torch.zeros(batch, heads, dim, dim, dtype=wide, device=r.device) if state is None else state.to(wide)

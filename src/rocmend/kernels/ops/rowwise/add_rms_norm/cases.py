@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rocmend.kernels.common.floats import FLOATS
 from rocmend.kernels.op import Tolerance
-from rocmend.kernels.ops.rowwise.rms_norm.cases import DTYPES, GRADIENT, size_of
-from rocmend.kernels.suite import Call, Case, Maker
+from rocmend.kernels.ops.rowwise.rms_norm.cases import GRADIENT, norm_size
+from rocmend.kernels.suite import Call, Case, Maker, sizes
 
 # Three roundings, after adding, normalising and weighting, where the reference has none: up to a unit each.
 FORWARD = {"float32": Tolerance(ulps=6), "float16": Tolerance(ulps=3.05, scaled=1e-7), "bfloat16": Tolerance(ulps=3.05)}
@@ -21,22 +22,18 @@ def _case(dtype: str, *shape: int, weighted: bool = True, backward: bool = False
         weight = m.normal(shape[-1], dtype=dtype) if weighted else None
         return Call((*values[: 3 if backward else 2], weight, 1e-5))
 
-    marks = f"{'' if weighted else '-unweighted'}{'-gradients' if backward else ''}{'-strided' if strided else ''}"
+    marks = f"{'-unweighted' * (not weighted)}{'-gradients' * backward}{'-strided' * strided}"
     return Case(
-        f"{dtype}-{'x'.join(map(str, shape))}{marks}",
-        make,
-        dtype,
-        size_of(shape),
+        f"{dtype}-{sizes(shape)}{marks}", make, dtype, norm_size(shape),
         function="add_rms_norm_backward" if backward else "add_rms_norm",
-        reference=f"rocmend.kernels.ops.rowwise.add_rms_norm.reference:add_rms_norm{'_backward' if backward else ''}",
         compiled=shape in ((4, 4096), (2, 20_001)) and weighted,
         tolerance=(GRADIENT if backward else FORWARD)[dtype],
-    )
+    )  # fmt: skip
 
 
 def cases() -> Iterator[Case]:
     """Yield the cases."""
-    for dtype in DTYPES:
+    for dtype in FLOATS:
         for shape in ((1, 1), (3, 7), (0, 4), (70, 96), (4, 4096), (2, 20_001), (20_000, 4096), (3, 300_001)):
             yield _case(dtype, *shape)
         yield _case(dtype, 4, 100, weighted=False)

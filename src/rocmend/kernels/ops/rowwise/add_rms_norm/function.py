@@ -3,56 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import partial
 
 import torch
 from torch import Tensor
 
-from rocmend.core.errors import UsageError
-from rocmend.kernels.dtypes import NAMES
-from rocmend.kernels.ops.rowwise.add_rms_norm import OP, Problem
-from rocmend.kernels.ops.rowwise.rms_norm.function import check
+from rocmend.kernels.common.arguments import check_alike, check_shape
+from rocmend.kernels.common.autograd import differentiable, needs_gradient
+from rocmend.kernels.ops.rowwise.add_rms_norm import OP
+from rocmend.kernels.ops.rowwise.rms_norm.function import check, problem_of
 from rocmend.kernels.plan_cache import cached, cached_plan, plan_of
 from rocmend.kernels.select import implementation
-
-
-def _problem(x: Tensor, weight: Tensor | None, *, backward: bool = False) -> Problem:
-    n = x.shape[-1]
-    return Problem(NAMES[x.dtype], x.numel() // n if n else 0, n, weight is not None, backward=backward)
-
-
-def _forward(x: Tensor, residual: Tensor, weight: Tensor | None, eps: float) -> tuple[Tensor, Tensor]:
-    result: tuple[Tensor, Tensor] = _normed((x, residual, weight), float(eps))
-    return result
-
-
-@cached_plan
-def _normed(x: Tensor, residual: Tensor, weight: Tensor | None, eps: float) -> Callable[..., tuple[Tensor, Tensor]]:
-    """Check the arguments and plan calls with such tensors."""
-    check("add_rms_norm", x, weight)
-    if x.shape != residual.shape or x.dtype != residual.dtype:
-        raise UsageError(
-            "add_rms_norm",
-            "expected x and residual of one shape and type, "
-            f"got {tuple(x.shape)} {x.dtype} and {tuple(residual.shape)} {residual.dtype}.",
-        )
-    call = plan_of(implementation(OP, x.device, _problem(x, weight)), x, residual, weight, eps)
-    return lambda x, residual, weight: call(x, residual, weight, eps)
-
-
-class _AddRMSNorm(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, residual: Tensor, weight: Tensor | None, eps: float) -> Any:
-        out, total = _forward(x, residual, weight, eps)
-        ctx.save_for_backward(total, weight)
-        ctx.eps = eps
-        return out, total
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
-        total, weight = ctx.saved_tensors
-        dx, dweight = add_rms_norm_backward(grads[0], grads[1], total, weight, ctx.eps)
-        return dx, dx, dweight, None
 
 
 def add_rms_norm(x: Tensor, residual: Tensor, weight: Tensor | None, eps: float) -> tuple[Tensor, Tensor]:
@@ -72,12 +33,9 @@ def add_rms_norm(x: Tensor, residual: Tensor, weight: Tensor | None, eps: float)
 
     Cost: reads two tensors and writes two.
     """
-    if torch.is_grad_enabled() and (
-        x.requires_grad or residual.requires_grad or (weight is not None and weight.requires_grad)
-    ):
-        result: tuple[Tensor, Tensor] = _AddRMSNorm.apply(x, residual, weight, eps)  # type: ignore[no-untyped-call]  # torch's
-        return result
-    return _forward(x, residual, weight, eps)
+    if needs_gradient(x, residual, weight):
+        return differentiable(partial(_recorded, eps=eps), partial(_gradients_of, eps=eps), x, residual, weight)
+    return _normed((x, residual, weight), float(eps))
 
 
 def add_rms_norm_backward(
@@ -100,8 +58,31 @@ def add_rms_norm_backward(
 
     Cost: reads three tensors, writes one.
     """
-    found: tuple[Tensor, Tensor | None] = _gradients((grad, grad_sum, total, weight), float(eps))
-    return found
+    return _gradients((grad, grad_sum, total, weight), float(eps))
+
+
+def _recorded(
+    x: Tensor, residual: Tensor, weight: Tensor | None, *, eps: float
+) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor | None]]:
+    out, total = _normed((x, residual, weight), float(eps))
+    return (out, total), (total, weight)
+
+
+def _gradients_of(
+    grad: Tensor | None, grad_sum: Tensor | None, total: Tensor, weight: Tensor | None, *, eps: float
+) -> tuple[Tensor | None, ...]:
+    grad, grad_sum = (torch.zeros_like(total) if upper is None else upper for upper in (grad, grad_sum))
+    dx, dweight = add_rms_norm_backward(grad, grad_sum, total, weight, eps)
+    return dx, dx, dweight
+
+
+@cached_plan
+def _normed(x: Tensor, residual: Tensor, weight: Tensor | None, eps: float) -> Callable[..., tuple[Tensor, Tensor]]:
+    """Check the arguments and plan calls with such tensors."""
+    check("add_rms_norm", x, weight)
+    check_alike("add_rms_norm", x=x, residual=residual)
+    call = plan_of(implementation(OP, x.device, problem_of(x, weight)), x, residual, weight, eps)
+    return lambda x, residual, weight: call(x, residual, weight, eps)
 
 
 @cached
@@ -110,9 +91,6 @@ def _gradients(
 ) -> tuple[Tensor, Tensor | None]:
     """Check arguments and compute the gradients."""
     check("add_rms_norm_backward", total, weight)
-    if grad.shape != total.shape or grad_sum.shape != total.shape:
-        raise UsageError("add_rms_norm_backward", f"expected gradients of shape {tuple(total.shape)}.")
-    result: tuple[Tensor, Tensor | None] = implementation(OP, total.device, _problem(total, weight, backward=True))(
-        grad, grad_sum, total, weight, eps
-    )
-    return result
+    check_shape("add_rms_norm_backward", total.shape, grad=grad, grad_sum=grad_sum)
+    run = implementation(OP, total.device, problem_of(total, weight, backward=True))
+    return run(grad, grad_sum, total, weight, eps)

@@ -18,7 +18,7 @@ from rocmend.kernels.plan_cache import Planner
 def run(x: Tensor, residual: Tensor, weight: Tensor | None, eps: float) -> Callable[..., tuple[Tensor, Tensor]]:
     """Plan a call; see ``function.add_rms_norm``."""
     dtype = x.dtype if weight is None else torch.promote_types(x.dtype, weight.dtype)
-    totals, outputs = (allocate.Output(x.shape, one, x.device) for one in (x.dtype, dtype))
+    totals, outputs = (allocate.Output(x.shape, kind, x.device) for kind in (x.dtype, dtype))
     plan = held(x, residual, weight, eps)
 
     def in_parts(x: Tensor, residual: Tensor, weight: Tensor | None, eps: float) -> tuple[Tensor, Tensor]:

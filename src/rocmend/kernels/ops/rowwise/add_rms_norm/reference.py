@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
+from rocmend.kernels.common.reference import wide
 from rocmend.kernels.ops.rowwise.rms_norm import reference
 
 
@@ -18,7 +18,7 @@ def add_rms_norm_backward(
     grad: Tensor, grad_sum: Tensor, total: Tensor, weight: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor | None]:
     """Return the gradients of x (and of the residual) and of the weight."""
-    wide = total.float() if total.dtype in (torch.float16, torch.bfloat16) else total
-    dx, _ = reference.rms_norm_backward(grad.to(wide.dtype), wide, weight, eps)
+    values = wide(total)
+    dx, _ = reference.rms_norm_backward(grad.to(values.dtype), values, weight, eps)
     _, dweight = reference.rms_norm_backward(grad, total, weight, eps)
-    return (dx + grad_sum.to(wide.dtype)).to(total.dtype), dweight
+    return (dx + grad_sum.to(values.dtype)).to(total.dtype), dweight

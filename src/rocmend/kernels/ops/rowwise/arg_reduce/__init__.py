@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
-from rocmend.kernels.ops.rowwise.sort import BYTES
-from rocmend.kernels.registry import register
+from rocmend.kernels.common.floats import NUMBERS
+from rocmend.kernels.op import Cost, Implementation, Tolerance
+from rocmend.kernels.registry import declare
 from rocmend.kernels.target import Target
-
-HERE = "rocmend.kernels.ops.rowwise.arg_reduce"
 
 
 class Problem(NamedTuple):
@@ -36,31 +34,26 @@ def _rejects_torch(problem: Problem, target: Target) -> str | None:
     return None
 
 
-OP = register(
-    Op(
-        name="arg_reduce",
-        summary="Index of the largest or smallest element along an axis.",
-        functions={"argmax": f"{HERE}.function:argmax", "argmin": f"{HERE}.function:argmin"},
-        reference=f"{HERE}.reference:argmax",
-        problem=Problem,
-        implementations=(
-            Implementation(
-                "torch.argmax",
-                "vendor",
-                f"{HERE}.reference:run_torch",
-                _rejects_torch,
-                note="65536x1024 floats on an H200 take 89 µs, 110 µs in the kernels",
-            ),
-            Implementation("pieces", "triton", f"{HERE}.kernel:run"),
-            Implementation("torch", "reference", f"{HERE}.reference:run"),
+OP = declare(
+    __name__,
+    summary="Index of the largest or smallest element along an axis.",
+    functions=("argmax", "argmin"),
+    problem=Problem,
+    implementations=(
+        Implementation(
+            "torch.argmax",
+            "vendor",
+            "reference:run_torch",
+            _rejects_torch,
+            note="65536x1024 floats on an H200 take 89 µs, 110 µs in the kernels",
         ),
-        dtypes=tuple(BYTES),
-        domain="Any shape, strides and axis.",
-        cost=lambda p: Cost(0.0, float(p.outer) * p.inner * (p.length * BYTES[p.dtype] + 8)),
-        tolerance=dict.fromkeys(BYTES, Tolerance()),
-        cases=f"{HERE}.cases:cases",
-        shape_class=shape_class,
-        mlx="mlx.core.argmax",
-        sources=("https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.argmax.html",),
-    )
+        Implementation("pieces", "triton", "kernel:run"),
+        Implementation("torch", "reference", "reference:run"),
+    ),
+    domain="Any shape, strides and axis.",
+    cost=lambda p: Cost(0.0, float(p.outer) * p.inner * (p.length * NUMBERS[p.dtype] + 8)),
+    tolerance=dict.fromkeys(NUMBERS, Tolerance()),
+    shape_class=shape_class,
+    mlx="mlx.core.argmax",
+    sources=("https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.argmax.html",),
 )

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 import torch
 
-from rocmend.kernels.ops.rowwise.arg_reduce import HERE
-from rocmend.kernels.ops.rowwise.sort import BYTES
+from rocmend.kernels.common.floats import NUMBERS
 from rocmend.kernels.ops.rowwise.sort.cases import elements
-from rocmend.kernels.suite import Call, Case, Maker, Size
+from rocmend.kernels.suite import Call, Case, Maker, size_of, sizes
 
 
 def _case(dtype: str, shape: tuple[int, ...], axis: int | None, function: str, *, permuted: bool = False) -> Case:
@@ -18,18 +17,13 @@ def _case(dtype: str, shape: tuple[int, ...], axis: int | None, function: str, *
         return Call((x.transpose(0, -1) if permuted else x, axis))
 
     length = max(shape)
-    size: Size = "tiny" if length <= 128 else "small" if length <= 1000 else "large"
-    name = f"{function}-{dtype}-{'x'.join(map(str, shape))}-axis{axis}{'-permuted' if permuted else ''}"
+    size = size_of(length, 128, 1000)
+    name = f"{function}-{dtype}-{sizes(shape)}-axis{axis}{'-permuted' * permuted}"
     return Case(
-        name,
-        make,
-        dtype,
-        size,
-        function=function,
-        reference=f"{HERE}.reference:{function}",
+        name, make, dtype, size, function=function,
         compiled=dtype in ("float32", "bfloat16", "int64") and shape in ((2, 151_936), (3000, 70)),
         edges=("strides",) if permuted else ("nan", "odd"),
-    )
+    )  # fmt: skip
 
 
 def _beyond(m: Maker) -> Call:
@@ -40,7 +34,7 @@ def _beyond(m: Maker) -> Call:
 
 def cases() -> Iterator[Case]:
     """Yield the cases."""
-    for dtype in BYTES:
+    for dtype in NUMBERS:
         for function in ("argmax", "argmin"):
             yield _case(dtype, (3, 40), -1, function)
             yield _case(dtype, (2, 301), 1, function)
@@ -56,4 +50,4 @@ def cases() -> Iterator[Case]:
         yield _case(dtype, (30_000_001,), None, "argmax")
         yield _case(dtype, (100_000, 64), 1, "argmin")
         yield _case(dtype, (100_000, 64), 0, "argmin")
-    yield Case("argmax-bool-beyond-2^31", _beyond, "int64", "large", reference=f"{HERE}.reference:argmax_flat")
+    yield Case("argmax-bool-beyond-2^31", _beyond, "int64", "large", reference="argmax_flat")

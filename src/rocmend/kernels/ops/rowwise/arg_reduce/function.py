@@ -10,6 +10,7 @@ from torch import Tensor
 
 from rocmend.core.errors import UsageError
 from rocmend.kernels.common import axes
+from rocmend.kernels.common.arguments import check_dtype
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.rowwise.arg_reduce import OP, Problem
 from rocmend.kernels.plan_cache import Planner, cached_plan
@@ -21,8 +22,7 @@ def _found(
     x: Tensor, op: str, axis: int | None, keepdims: bool, index_dtype: torch.dtype, largest: bool
 ) -> Callable[[Tensor], Tensor]:
     """Check the arguments and plan calls with such a tensor."""
-    if NAMES.get(x.dtype) not in OP.dtypes:
-        raise UsageError(op, f"expected x of {', '.join(OP.dtypes)}, got {x.dtype}.")
+    check_dtype(op, OP, x)
     shape, dense = x.shape, x.is_contiguous()
     flat = axis is None or x.dim() == 0
     if axis is None or flat:
@@ -50,11 +50,6 @@ def _found(
     return choose
 
 
-def _run(op: str, x: Tensor, axis: int | None, keepdims: bool, index_dtype: torch.dtype, *, largest: bool) -> Tensor:
-    out: Tensor = _found((x,), op, axis, keepdims, index_dtype, largest)
-    return out
-
-
 def argmax(
     x: Tensor, axis: int | None = None, *, keepdims: bool = False, index_dtype: torch.dtype = torch.int64
 ) -> Tensor:
@@ -74,26 +69,11 @@ def argmax(
 
     Cost: reads x once.
     """
-    return _run("argmax", x, axis, keepdims, index_dtype, largest=True)
+    return _found((x,), "argmax", axis, keepdims, index_dtype, True)
 
 
 def argmin(
     x: Tensor, axis: int | None = None, *, keepdims: bool = False, index_dtype: torch.dtype = torch.int64
 ) -> Tensor:
-    """Return where the smallest element along an axis is: the first NaN, else the first of equal ones.
-
-    Args:
-        x: Any shape; bool, integers or floats.
-        axis: Axis; None takes all elements as one row.
-        keepdims: Whether the axis stays, of size 1.
-        index_dtype: int64, int32 or uint32.
-
-    Returns:
-        Places, of the shape of ``x`` without the axis.
-
-    Raises:
-        UsageError: Another type, no such axis, or one of no elements.
-
-    Cost: reads x once.
-    """
-    return _run("argmin", x, axis, keepdims, index_dtype, largest=False)
+    """Return where the smallest element along an axis is; see ``argmax``."""
+    return _found((x,), "argmin", axis, keepdims, index_dtype, False)

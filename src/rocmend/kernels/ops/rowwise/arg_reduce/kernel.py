@@ -136,13 +136,7 @@ def run(
     first = LaunchPlan(pieces_kernel, (groups * pieces,), constants, config, (*numbers, 0), types)
     dense = x.is_contiguous()
     if pieces == 1:
-
-        def at_once(x: Tensor, *_: Any, **__: Any) -> Tensor:
-            out = output()
-            first((x if dense else x.contiguous(), None, None, None, out))
-            return out
-
-        return at_once
+        return first.into(output, lambda x, *_, **__: (x if dense else x.contiguous(), None, None, None))
     needed = outputs * pieces * (8 + wide.itemsize)
     whole = None
     if config.get("last_pieces", 0) >= pieces and semaphores.fits(groups, needed):
@@ -155,13 +149,9 @@ def run(
     size = next_power_of_2(pieces)
     each = max(1, min(combine["tile"] // size, next_power_of_2(outputs)))
     last = LaunchPlan(
-        combine_kernel,
-        (cdiv(outputs, each),),
-        {"PIECES": size, "BLOCK": each},
-        combine,
-        (outputs, inner, pieces),
+        combine_kernel, (cdiv(outputs, each),), {"PIECES": size, "BLOCK": each}, combine, (outputs, inner, pieces),
         (None, None, index_type),
-    )
+    )  # fmt: skip
 
     def in_pieces(x: Tensor, *_: Any, **__: Any) -> Tensor:
         x = x if dense else x.contiguous()

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rocmend.kernels.common.floats import FLOATS, tolerances
 from rocmend.kernels.op import Tolerance
-from rocmend.kernels.ops.rowwise.logsumexp.cases import DTYPES, size_of
-from rocmend.kernels.suite import Call, Case, Maker
+from rocmend.kernels.ops.rowwise.logsumexp.cases import rows_size
+from rocmend.kernels.suite import Call, Case, Maker, sizes
 
 # One rounding of a difference in fp32 of numbers up to 1.
-GRADIENT = {
-    "float32": Tolerance(ulps=8, scaled=1e-6),
-    "float16": Tolerance(ulps=0.52, scaled=1e-6),
-    "bfloat16": Tolerance(ulps=0.52, scaled=1e-6),
-}
+GRADIENT = tolerances(Tolerance(ulps=8, scaled=1e-6), Tolerance(ulps=0.52, scaled=1e-6))
 
 
 def _case(
@@ -27,28 +24,21 @@ def _case(
         grads = (m.normal(*shape[:-1]),) if backward else ()
         return Call((*grads, logits, chosen), {"label_smoothing": smoothing})
 
-    marks = f"{'-gradient' if backward else ''}{'-apart' if apart > 1 else ''}"
-    name = f"{dtype}-{'x'.join(map(str, shape))}-{targets}-smooth-{smoothing}{marks}"
+    marks = f"{'-gradient' * backward}{'-apart' if apart > 1 else ''}"
+    name = f"{dtype}-{sizes(shape)}-{targets}-smooth-{smoothing}{marks}"
     compiled = shape in ((200, 100), (200, 1000), (3, 9000), (3, 30_001), (300, 17_000))
     edges = ("empty",) if 0 in shape else ()
     if not backward:
-        return Case(name, make, "float32", size_of(shape), compiled=compiled, edges=edges)
+        return Case(name, make, "float32", rows_size(shape), compiled=compiled, edges=edges)
     return Case(
-        name,
-        make,
-        dtype,
-        size_of(shape),
-        function="cross_entropy_backward",
-        reference="rocmend.kernels.ops.rowwise.cross_entropy.reference:cross_entropy_backward",
-        compiled=compiled,
-        edges=edges,
+        name, make, dtype, rows_size(shape), function="cross_entropy_backward", compiled=compiled, edges=edges,
         tolerance=GRADIENT[dtype],
-    )
+    )  # fmt: skip
 
 
 def cases() -> Iterator[Case]:
     """Yield the cases."""
-    for dtype in DTYPES:
+    for dtype in FLOATS:
         for backward in (False, True):
             for shape in ((1, 1), (3, 7), (2, 3, 33), (0, 4), (200, 100), (200, 1000), (3, 9000), (3, 30_001)):
                 yield _case(dtype, *shape, backward=backward)

@@ -2,59 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.common.rows import as_rows, check_floating
-from rocmend.kernels.dtypes import NAMES
-from rocmend.kernels.ops.rowwise.cross_entropy import OP, Problem
+from rocmend.kernels.common.arguments import check_floating
+from rocmend.kernels.common.autograd import differentiable, needs_gradient
+from rocmend.kernels.common.rows import as_rows, problem_of
+from rocmend.kernels.ops.rowwise.cross_entropy import OP
 from rocmend.kernels.plan_cache import cached
 from rocmend.kernels.select import implementation
-
-
-@cached
-def _forward(x: Tensor, targets: Tensor, ignore_index: int, smoothing: float) -> tuple[Tensor, Tensor]:
-    problem = Problem(NAMES[x.dtype], x.shape[0], x.shape[1])
-    result: tuple[Tensor, Tensor] = implementation(OP, x.device, problem)(x, targets, ignore_index, smoothing)
-    return result
-
-
-@cached
-def _backward(grad: Tensor, x: Tensor, targets: Tensor, levels: Tensor, ignore_index: int, smoothing: float) -> Tensor:
-    problem = Problem(NAMES[x.dtype], x.shape[0], x.shape[1], True)
-    dx: Tensor = implementation(OP, x.device, problem)(grad.contiguous(), x, targets, levels, ignore_index, smoothing)
-    return dx
-
-
-class _CrossEntropy(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, targets: Tensor, ignore_index: int, smoothing: float) -> Tensor:
-        loss: Tensor
-        loss, levels = _forward((x, targets), ignore_index, smoothing)
-        ctx.save_for_backward(x, targets, levels)
-        ctx.options = (ignore_index, smoothing)
-        return loss
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
-        return _backward((grads[0], *ctx.saved_tensors), *ctx.options), None, None, None
-
-
-def _check(op: str, logits: Tensor, targets: Tensor, smoothing: float) -> None:
-    check_floating(op, logits=logits)
-    if logits.dim() == 0 or logits.shape[:-1] != targets.shape:
-        raise UsageError(
-            op, f"expected targets of the logits' leading axes, got {tuple(logits.shape)} and {tuple(targets.shape)}."
-        )
-    if targets.dtype.is_floating_point or targets.dtype == torch.bool:
-        raise UsageError(op, f"expected targets of an integer type, got {targets.dtype}.")
-    if logits.shape[-1] == 0:
-        raise UsageError(op, "expected at least 1 class, got none.")
-    if not 0.0 <= smoothing <= 1.0:
-        raise UsageError(op, f"expected label_smoothing from 0 to 1, got {smoothing}.")
 
 
 def cross_entropy(logits: Tensor, targets: Tensor, *, ignore_index: int = -100, label_smoothing: float = 0.0) -> Tensor:
@@ -76,8 +33,7 @@ def cross_entropy(logits: Tensor, targets: Tensor, *, ignore_index: int = -100, 
 
     Cost: reads the logits once; the gradient reads them once more and writes one tensor like them.
     """
-    out: Tensor = _losses((logits, targets), ignore_index, label_smoothing)
-    return out
+    return _losses((logits, targets), ignore_index, label_smoothing)
 
 
 @cached
@@ -87,10 +43,15 @@ def _losses(logits: Tensor, targets: Tensor, ignore_index: int, label_smoothing:
     if targets.numel() == 0:
         return logits.new_empty(targets.shape, dtype=torch.float32)
     rows, flat = as_rows(logits), targets.reshape(-1).contiguous()
-    if torch.is_grad_enabled() and logits.requires_grad:
-        wired: Tensor = _CrossEntropy.apply(rows, flat, ignore_index, label_smoothing)  # type: ignore[no-untyped-call]  # torch's
-        return wired.view(targets.shape)
-    losses: Tensor = _forward((rows, flat), ignore_index, label_smoothing)[0]
+    options = (ignore_index, label_smoothing)
+    if needs_gradient(logits):
+        losses = differentiable(
+            lambda x, targets: ((found := _forward((x, targets), *options))[0], (x, targets, found[1])),
+            lambda grad, x, targets, levels: (_backward((grad, x, targets, levels), *options), None),
+            rows, flat,
+        )  # fmt: skip
+    else:
+        losses, _ = _forward((rows, flat), *options)
     return losses.view(targets.shape)
 
 
@@ -114,8 +75,7 @@ def cross_entropy_backward(
 
     Cost: reads the logits twice, writes one tensor like them; autograd keeps the sums and reads them once.
     """
-    dx: Tensor = _gradient((grad, logits, targets), ignore_index, label_smoothing)
-    return dx
+    return _gradient((grad, logits, targets), ignore_index, label_smoothing)
 
 
 @cached
@@ -126,5 +86,29 @@ def _gradient(grad: Tensor, logits: Tensor, targets: Tensor, ignore_index: int, 
         return torch.empty_like(logits)
     rows, flat = as_rows(logits), targets.reshape(-1).contiguous()
     _, levels = _forward((rows, flat), ignore_index, label_smoothing)
-    dx: Tensor = _backward((grad.reshape(-1), rows, flat, levels), ignore_index, label_smoothing)
-    return dx.view(logits.shape)
+    return _backward((grad.reshape(-1), rows, flat, levels), ignore_index, label_smoothing).view(logits.shape)
+
+
+def _check(op: str, logits: Tensor, targets: Tensor, smoothing: float) -> None:
+    check_floating(op, logits=logits)
+    if logits.dim() == 0 or logits.shape[:-1] != targets.shape:
+        raise UsageError(
+            op, f"expected targets of the logits' leading axes, got {tuple(logits.shape)} and {tuple(targets.shape)}."
+        )
+    if targets.dtype.is_floating_point or targets.dtype == torch.bool:
+        raise UsageError(op, f"expected targets of an integer type, got {targets.dtype}.")
+    if logits.shape[-1] == 0:
+        raise UsageError(op, "expected at least 1 class, got none.")
+    if not 0.0 <= smoothing <= 1.0:
+        raise UsageError(op, f"expected label_smoothing from 0 to 1, got {smoothing}.")
+
+
+@cached
+def _forward(x: Tensor, targets: Tensor, ignore_index: int, smoothing: float) -> tuple[Tensor, Tensor]:
+    return implementation(OP, x.device, problem_of(x))(x, targets, ignore_index, smoothing)
+
+
+@cached
+def _backward(grad: Tensor, x: Tensor, targets: Tensor, levels: Tensor, ignore_index: int, smoothing: float) -> Tensor:
+    run = implementation(OP, x.device, problem_of(x, backward=True))
+    return run(grad.contiguous(), x, targets, levels, ignore_index, smoothing)

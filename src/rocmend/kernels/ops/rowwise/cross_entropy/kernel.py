@@ -23,7 +23,7 @@ def _finish(
     x_ptr, target_ptr, loss_ptr, levels_ptr, x_stride, row, rows, n, ignore, smoothing, top, sums, total,
     SMOOTH: tl.constexpr,
 ):  # fmt: skip
-    """Store the losses of rows, given what their logits come to, and for the gradient both of that.
+    """Store the losses of rows, and for the gradient the largest logit and the logarithm of the sum relative to it.
 
     The largest logit is taken off before the logarithm is added: a loss depends on gaps alone, and among large logits
     the sum of both would lose it. So would the gradient.
@@ -73,7 +73,7 @@ def merge_kernel(
     x_ptr, target_ptr, top_ptr, sum_ptr, total_ptr, loss_ptr, levels_ptr, x_stride, rows, n, ignore, smoothing,
     SMOOTH: tl.constexpr, PARTS: tl.constexpr,
 ):  # fmt: skip
-    """One row, given what its parts came to."""
+    """One row, from the sums of its parts."""
     row = tl.program_id(0).to(tl.int64) + tl.arange(0, 1)[:, None]
     top, sums = merge(top_ptr, sum_ptr, row, rows, PARTS)
     total = tl.zeros((1, 1), tl.float32)
@@ -105,7 +105,7 @@ def backward_kernel(
 
 
 def run(x: Tensor, targets: Tensor, ignore_index: int, smoothing: float) -> tuple[Tensor, Tensor]:
-    """Return what stands for x ``[rows, n]`` with adjacent elements in a row, in fp32.
+    """Compute losses of x ``[rows, n]`` with adjacent elements in a row, in fp32.
 
     Returns:
         Losses ``[rows]``, and ``[rows, 2]``: the largest logit, and the logarithm of the sum relative to it.
@@ -120,33 +120,27 @@ def run(x: Tensor, targets: Tensor, ignore_index: int, smoothing: float) -> tupl
         config = config_for("cross_entropy", "held", kind, target)
         block, together = tile(n, config)
         launch(
-            held_kernel,
-            (cdiv(rows, together),),
+            held_kernel, (cdiv(rows, together),),
             (x, targets, loss, levels, x.stride(0), rows, n, ignore_index, smoothing),
-            {"SMOOTH": smooth, "BLOCK": block, "ROWS": together},
-            config,
-        )
+            {"SMOOTH": smooth, "BLOCK": block, "ROWS": together}, config,
+        )  # fmt: skip
         return loss, levels
     config = config_for("cross_entropy", "walk", "*", target)
     block, together = shape_of_tile(n, config)
     parts = splits(cdiv(rows, together), n, 2 * config["tile"], target)
     if parts == 1:
         launch(
-            loss_kernel,
-            (cdiv(rows, together),),
+            loss_kernel, (cdiv(rows, together),),
             (x, targets, loss, levels, x.stride(0), rows, n, cdiv(n, block), ignore_index, smoothing),
-            {"SMOOTH": smooth, "ROWS": together, "BLOCK": block, "VECTOR": VECTOR},
-            config,
-        )
+            {"SMOOTH": smooth, "ROWS": together, "BLOCK": block, "VECTOR": VECTOR}, config,
+        )  # fmt: skip
         return loss, levels
     top, sums, total = parts_of(x, parts, config, total=smooth)
     launch(
-        merge_kernel,
-        (rows,),
+        merge_kernel, (rows,),
         (x, targets, top, sums, total, loss, levels, x.stride(0), rows, n, ignore_index, smoothing),
-        {"SMOOTH": smooth, "PARTS": parts},
-        config,
-    )
+        {"SMOOTH": smooth, "PARTS": parts}, config,
+    )  # fmt: skip
     return loss, levels
 
 
@@ -159,10 +153,8 @@ def run_backward(
     config = config_for("cross_entropy", "backward", "*", executor.target_for(x.device))
     block, together = shape_of_tile(n, config)
     launch(
-        backward_kernel,
-        (cdiv(rows, together) * cdiv(n, block),),
+        backward_kernel, (cdiv(rows, together) * cdiv(n, block),),
         (grad, x, targets, levels, dx, x.stride(0), rows, n, ignore_index, smoothing),
-        {"ROWS": together, "BLOCK": block},
-        config,
-    )
+        {"ROWS": together, "BLOCK": block}, config,
+    )  # fmt: skip
     return dx

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rocmend.kernels.common.floats import FLOATS
 from rocmend.kernels.ops.rowwise.gated_linear_unit import KINDS
-from rocmend.kernels.ops.rowwise.logsumexp.cases import DTYPES, size_of
-from rocmend.kernels.suite import Call, Case, Maker
-
-REFERENCE = "rocmend.kernels.ops.rowwise.gated_linear_unit.reference"
+from rocmend.kernels.ops.rowwise.logsumexp.cases import rows_size
+from rocmend.kernels.suite import Call, Case, Maker, sizes
 
 
 def _case(dtype: str, kind: str, *shape: int, halves: bool = False, edges: bool = False) -> Case:
@@ -23,17 +22,10 @@ def _case(dtype: str, kind: str, *shape: int, halves: bool = False, edges: bool 
         return Call((gate, up), {"approximate": "tanh"} if kind == "gelu_tanh" else {})
 
     function = "swiglu" if kind == "silu" else "geglu"
-    name = f"{dtype}-{kind}-{'x'.join(map(str, shape))}{'-halves' if halves else ''}{'-edges' if edges else ''}"
+    name = f"{dtype}-{kind}-{sizes(shape)}{'-halves' * halves}{'-edges' * edges}"
     marks = ("nan", "inf") if edges else ("strides",) if halves else ()
     return Case(
-        name,
-        make,
-        dtype,
-        size_of(shape),
-        function=function,
-        reference=f"{REFERENCE}:{function}",
-        compiled=shape in ((4, 14336), (300, 96)),
-        edges=marks,
+        name, make, dtype, rows_size(shape), function=function, compiled=shape in ((4, 14336), (300, 96)), edges=marks
     )
 
 
@@ -46,19 +38,14 @@ def _gradient(dtype: str, kind: str, *shape: int, halves: bool = False) -> Case:
         return Call((m.normal(*shape, dtype=dtype), gate, up, kind))
 
     return Case(
-        f"{dtype}-{kind}-{'x'.join(map(str, shape))}-gradients{'-halves' if halves else ''}",
-        make,
-        dtype,
-        size_of(shape),
-        function="glu_backward",
-        reference=f"{REFERENCE}:glu_backward",
-        compiled=shape in ((4, 14336), (300, 96)),
-    )
+        f"{dtype}-{kind}-{sizes(shape)}-gradients{'-halves' * halves}", make, dtype, rows_size(shape),
+        function="glu_backward", compiled=shape in ((4, 14336), (300, 96)),
+    )  # fmt: skip
 
 
 def cases() -> Iterator[Case]:
     """Yield the cases."""
-    for dtype in DTYPES:
+    for dtype in FLOATS:
         for kind in KINDS:
             for shape in ((1, 1), (3, 7), (0, 5), (2, 3, 65)):
                 yield _case(dtype, kind, *shape)

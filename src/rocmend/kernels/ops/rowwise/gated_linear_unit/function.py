@@ -3,61 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-import torch
 from torch import Tensor
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.common.rows import check_floating
+from rocmend.kernels.common.arguments import check_alike, check_floating, check_shape
+from rocmend.kernels.common.autograd import differentiable, needs_gradient
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.rowwise.gated_linear_unit import KINDS, OP, Problem
 from rocmend.kernels.plan_cache import cached, cached_plan, plan_of
 from rocmend.kernels.select import implementation
-
-
-def _forward(op: str, gate: Tensor, up: Tensor, kind: str) -> Tensor:
-    out: Tensor = _product((gate, up), op, kind)
-    return out
-
-
-@cached_plan
-def _product(gate: Tensor, up: Tensor, op: str, kind: str) -> Callable[..., Tensor]:
-    """Check the arguments and plan calls with such tensors."""
-    _check(op, gate, up)
-    run = implementation(OP, gate.device, Problem(NAMES[gate.dtype], gate.numel(), kind))
-    call = plan_of(run, gate, up, kind)
-    return lambda gate, up: call(gate, up, kind)
-
-
-class _Gated(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, op: str, gate: Tensor, up: Tensor, kind: str) -> Tensor:
-        ctx.save_for_backward(gate, up)
-        ctx.kind = kind
-        return _forward(op, gate, up, kind)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
-        gate, up = ctx.saved_tensors
-        return (None, *glu_backward(grads[0], gate, up, ctx.kind), None)
-
-
-def _check(op: str, gate: Tensor, up: Tensor) -> None:
-    if gate.shape != up.shape or gate.dtype != up.dtype:
-        raise UsageError(
-            op,
-            "expected gate and up of one shape and type, "
-            f"got {tuple(gate.shape)} {gate.dtype} and {tuple(up.shape)} {up.dtype}.",
-        )
-    check_floating(op, gate=gate)
-
-
-def _gated(op: str, gate: Tensor, up: Tensor, kind: str) -> Tensor:
-    if torch.is_grad_enabled() and (gate.requires_grad or up.requires_grad):
-        wired: Tensor = _Gated.apply(op, gate, up, kind)  # type: ignore[no-untyped-call]  # torch's
-        return wired
-    return _forward(op, gate, up, kind)
 
 
 def swiglu(gate: Tensor, up: Tensor) -> Tensor:
@@ -109,7 +64,7 @@ def glu_backward(grad: Tensor, gate: Tensor, up: Tensor, kind: str) -> tuple[Ten
     Args:
         grad: Gradient of the output.
         gate: As given to ``swiglu`` or ``geglu``.
-        up: The like.
+        up: As given to ``swiglu`` or ``geglu``.
         kind: ``silu``, ``gelu`` or ``gelu_tanh``.
 
     Returns:
@@ -120,8 +75,31 @@ def glu_backward(grad: Tensor, gate: Tensor, up: Tensor, kind: str) -> tuple[Ten
 
     Cost: reads three tensors, writes two.
     """
-    found: tuple[Tensor, Tensor] = _gradients((grad, gate, up), kind)
-    return found
+    return _gradients((grad, gate, up), kind)
+
+
+def _gated(op: str, gate: Tensor, up: Tensor, kind: str) -> Tensor:
+    if needs_gradient(gate, up):
+        return differentiable(
+            lambda gate, up: (_product((gate, up), op, kind), (gate, up)),
+            lambda grad, gate, up: glu_backward(grad, gate, up, kind),
+            gate, up,
+        )  # fmt: skip
+    return _product((gate, up), op, kind)
+
+
+def _check(op: str, gate: Tensor, up: Tensor) -> None:
+    check_alike(op, gate=gate, up=up)
+    check_floating(op, gate=gate)
+
+
+@cached_plan
+def _product(gate: Tensor, up: Tensor, op: str, kind: str) -> Callable[..., Tensor]:
+    """Check the arguments and plan calls with such tensors."""
+    _check(op, gate, up)
+    run = implementation(OP, gate.device, Problem(NAMES[gate.dtype], gate.numel(), kind))
+    call = plan_of(run, gate, up, kind)
+    return lambda gate, up: call(gate, up, kind)
 
 
 @cached
@@ -130,8 +108,6 @@ def _gradients(grad: Tensor, gate: Tensor, up: Tensor, kind: str) -> tuple[Tenso
     _check("glu_backward", gate, up)
     if kind not in KINDS:
         raise UsageError("glu_backward", f"expected kind to be one of {', '.join(KINDS)}, got {kind!r}.")
-    if grad.shape != gate.shape:
-        raise UsageError("glu_backward", f"expected grad of shape {tuple(gate.shape)}, got {tuple(grad.shape)}.")
+    check_shape("glu_backward", gate.shape, grad=grad)
     problem = Problem(NAMES[gate.dtype], gate.numel(), kind, True)
-    result: tuple[Tensor, Tensor] = implementation(OP, gate.device, problem)(grad, gate, up, kind)
-    return result
+    return implementation(OP, gate.device, problem)(grad, gate, up, kind)

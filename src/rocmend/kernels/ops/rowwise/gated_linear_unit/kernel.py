@@ -85,9 +85,9 @@ def backward_kernel(
 
 def _rows(*tensors: Tensor) -> list[Tensor]:
     """Return tensors of one shape as rows; as one row where all are contiguous."""
-    if all(one.is_contiguous() for one in tensors):
-        return [one.view(1, -1) for one in tensors]
-    return [as_rows(one) for one in tensors]
+    if all(tensor.is_contiguous() for tensor in tensors):
+        return [tensor.view(1, -1) for tensor in tensors]
+    return [as_rows(tensor) for tensor in tensors]
 
 
 def _tiled(kernel: Any, config: Config, strides: Sequence[int], rows: int, n: int, kind: str) -> LaunchPlan:
@@ -114,14 +114,7 @@ def run(gate: Tensor, up: Tensor, kind: str) -> Callable[..., Tensor]:
     plan = _tiled(forward_kernel, config, (left.stride(0), right.stride(0)), rows, n, kind)
     whole = gate.is_contiguous() and up.is_contiguous()
     seen = whole or (row_stride(gate) is not None and row_stride(up) is not None)
-
-    def call(gate: Tensor, up: Tensor, _kind: str) -> Tensor:
-        out = output()
-        left, right = (gate, up) if seen else _rows(gate, up)
-        plan((left, right, out))
-        return out
-
-    return call
+    return plan.into(output, lambda gate, up, _kind: (gate, up) if seen else _rows(gate, up))
 
 
 def run_backward(grad: Tensor, gate: Tensor, up: Tensor, kind: str) -> tuple[Tensor, Tensor]:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from rocmend.kernels.ops.rowwise.logsumexp.reference import wide
+from rocmend.kernels.common.reference import wide
 
 
 def _value(gate: Tensor, up: Tensor, kind: str) -> Tensor:
@@ -20,7 +20,7 @@ def run(gate: Tensor, up: Tensor, kind: str) -> Tensor:
     return _value(wide(gate), wide(up), kind).to(gate.dtype)
 
 
-def run_backward(grad: Tensor, gate: Tensor, up: Tensor, kind: str) -> tuple[Tensor, Tensor]:
+def glu_backward(grad: Tensor, gate: Tensor, up: Tensor, kind: str) -> tuple[Tensor, Tensor]:
     """Return the gradients of gate and up, by torch's autograd."""
     with torch.enable_grad():
         left, right = wide(gate.detach()).requires_grad_(), wide(up.detach()).requires_grad_()
@@ -36,8 +36,3 @@ def swiglu(gate: Tensor, up: Tensor) -> Tensor:
 def geglu(gate: Tensor, up: Tensor, *, approximate: str = "none") -> Tensor:
     """Return gelu(gate) · up."""
     return run(gate, up, "gelu_tanh" if approximate == "tanh" else "gelu")
-
-
-def glu_backward(grad: Tensor, gate: Tensor, up: Tensor, kind: str) -> tuple[Tensor, Tensor]:
-    """Return the gradients of gate and up."""
-    return run_backward(grad, gate, up, kind)

@@ -3,59 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-import torch
 from torch import Tensor
 
-from rocmend.core.errors import UsageError
-from rocmend.kernels.common.rows import check_floating
-from rocmend.kernels.dtypes import NAMES
-from rocmend.kernels.ops.rowwise.layer_norm import OP, Problem
-from rocmend.kernels.ops.rowwise.rms_norm.function import check
+from rocmend.kernels.common.arguments import check_shape
+from rocmend.kernels.common.autograd import differentiable, needs_gradient
+from rocmend.kernels.ops.rowwise.layer_norm import OP
+from rocmend.kernels.ops.rowwise.rms_norm.function import check, problem_of
 from rocmend.kernels.plan_cache import cached, cached_plan, plan_of
 from rocmend.kernels.select import implementation
-
-
-def _problem(x: Tensor, weight: Tensor | None, bias: Tensor | None, *, backward: bool = False) -> Problem:
-    n = x.shape[-1]
-    promoted = any(one is not None and one.dtype != x.dtype for one in (weight, bias))
-    affine = weight is not None or bias is not None
-    return Problem(NAMES[x.dtype], x.numel() // n if n else 0, n, affine, promoted, backward)
-
-
-def _check(op: str, x: Tensor, weight: Tensor | None, bias: Tensor | None) -> None:
-    check(op, x, weight)
-    if bias is not None:
-        check_floating(op, bias=bias)
-        if tuple(bias.shape) != (x.shape[-1],):
-            raise UsageError(op, f"expected bias of shape ({x.shape[-1]},), got {tuple(bias.shape)}.")
-
-
-def _forward(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
-    out: Tensor = _normed((x, weight, bias), float(eps))
-    return out
-
-
-@cached_plan
-def _normed(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Callable[..., Tensor]:
-    """Check the arguments and plan calls with such tensors."""
-    _check("layer_norm", x, weight, bias)
-    call = plan_of(implementation(OP, x.device, _problem(x, weight, bias)), x, weight, bias, eps)
-    return lambda x, weight, bias: call(x, weight, bias, eps)
-
-
-class _LayerNorm(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
-        ctx.save_for_backward(x, weight, bias)
-        ctx.eps = eps
-        return _forward(x, weight, bias, eps)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
-        x, weight, bias = ctx.saved_tensors
-        return (*layer_norm_backward(grads[0], x, weight, bias, ctx.eps), None)
 
 
 def layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
@@ -78,11 +34,13 @@ def layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
 
     Source: https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.fast.layer_norm.html
     """
-    needed = x.requires_grad or any(one is not None and one.requires_grad for one in (weight, bias))
-    if needed and torch.is_grad_enabled():
-        wired: Tensor = _LayerNorm.apply(x, weight, bias, eps)  # type: ignore[no-untyped-call]  # torch's
-        return wired
-    return _forward(x, weight, bias, eps)
+    if needs_gradient(x, weight, bias):
+        return differentiable(
+            lambda x, weight, bias: (_normed((x, weight, bias), float(eps)), (x, weight, bias)),
+            lambda grad, x, weight, bias: layer_norm_backward(grad, x, weight, bias, eps),
+            x, weight, bias,
+        )  # fmt: skip
+    return _normed((x, weight, bias), float(eps))
 
 
 def layer_norm_backward(
@@ -105,19 +63,22 @@ def layer_norm_backward(
 
     Cost: reads grad and x once, writes one tensor like x.
     """
-    found: tuple[Tensor, Tensor | None, Tensor | None] = _gradients((grad, x, weight, bias), float(eps))
-    return found
+    return _gradients((grad, x, weight, bias), float(eps))
+
+
+@cached_plan
+def _normed(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Callable[..., Tensor]:
+    """Check the arguments and plan calls with such tensors."""
+    check("layer_norm", x, weight, bias)
+    call = plan_of(implementation(OP, x.device, problem_of(x, weight, bias)), x, weight, bias, eps)
+    return lambda x, weight, bias: call(x, weight, bias, eps)
 
 
 @cached
 def _gradients(
     grad: Tensor, x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
-) -> tuple[Tensor, Tensor | None, Tensor | None]:
+) -> tuple[Tensor | None, ...]:
     """Check arguments and compute the gradients."""
-    _check("layer_norm_backward", x, weight, bias)
-    if grad.shape != x.shape:
-        raise UsageError("layer_norm_backward", f"expected grad of shape {tuple(x.shape)}, got {tuple(grad.shape)}.")
-    result: tuple[Tensor, Tensor | None, Tensor | None] = implementation(
-        OP, x.device, _problem(x, weight, bias, backward=True)
-    )(grad, x, weight, bias, eps)
-    return result
+    check("layer_norm_backward", x, weight, bias)
+    check_shape("layer_norm_backward", x.shape, grad=grad)
+    return implementation(OP, x.device, problem_of(x, weight, bias, backward=True))(grad, x, weight, bias, eps)

@@ -185,14 +185,11 @@ def run(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Ca
     numbers = (wide.stride(0), rows, n, float(eps))
     plan = LaunchPlan(held_kernel, (cdiv(rows, together),), constants, config, numbers)
     seen = row_stride(x) is not None
+    return plan.into(output, lambda x, weight, bias, _eps: (x if seen else as_rows(x), _dense(weight), _dense(bias)))
 
-    def call(x: Tensor, weight: Tensor | None, bias: Tensor | None, _eps: float) -> Tensor:
-        out = output()
-        weight = None if weight is None else weight.contiguous()
-        plan((x if seen else as_rows(x), weight, None if bias is None else bias.contiguous(), out))
-        return out
 
-    return call
+def _dense(vector: Tensor | None) -> Tensor | None:
+    return None if vector is None else vector.contiguous()
 
 
 def _ways(config: Config, width: int, block: int) -> dict[str, int]:
@@ -204,20 +201,16 @@ def _ways(config: Config, width: int, block: int) -> dict[str, int]:
 def _split(x: Tensor, weight: Tensor | None, bias: Tensor | None, out: Tensor, eps: float) -> Tensor:
     wide = as_rows(x)
     rows, n = wide.shape
-    weight = None if weight is None else weight.contiguous()
-    bias = None if bias is None else bias.contiguous()
+    weight, bias = _dense(weight), _dense(bias)
     given = {"HAS_WEIGHT": weight is not None, "HAS_BIAS": bias is not None}
     config = config_for(OP, "split", "*", executor.target_for(x.device))
     parts = cdiv(n, config["BLOCK"])
     mean, square = (allocate.empty((rows, parts), dtype=torch.float32, device=x.device) for _ in range(2))
     launch(moments_kernel, (rows, parts), (wide, mean, square, wide.stride(0), n), {}, config)
     launch(
-        scale_kernel,
-        (rows, parts),
-        (wide, weight, bias, mean, square, out, wide.stride(0), n, parts, eps),
-        {**given, "PARTS": next_power_of_2(parts)},
-        config,
-    )
+        scale_kernel, (rows, parts), (wide, weight, bias, mean, square, out, wide.stride(0), n, parts, eps),
+        {**given, "PARTS": next_power_of_2(parts)}, config,
+    )  # fmt: skip
     return out
 
 
@@ -238,14 +231,14 @@ def run_backward(
     block, together = tile(n, config)
     programs = min(cdiv(rows, together), target.units * config["programs_per_unit"])
     products, sums = (
-        None if one is None else allocate.empty((programs, n), dtype=torch.float32, device=x.device)
-        for one in (weight, bias)
+        None if vector is None else allocate.empty((programs, n), dtype=torch.float32, device=x.device)
+        for vector in (weight, bias)
     )
     launch(
         backward_kernel,
         (programs,),
         (
-            grads, wide, None if weight is None else weight.contiguous(), dx, products, sums,
+            grads, wide, _dense(weight), dx, products, sums,
             grads.stride(0), wide.stride(0), rows, n, eps,
         ),
         {"HAS_WEIGHT": weight is not None, "HAS_BIAS": bias is not None, "BLOCK": block, "ROWS": together},

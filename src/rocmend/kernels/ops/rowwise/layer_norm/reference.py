@@ -5,12 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-_HALF = (torch.float16, torch.bfloat16)
+from rocmend.kernels.common.reference import wide
 
 
 def _normal(x: Tensor, eps: float) -> tuple[Tensor, Tensor]:
-    wide = x.float() if x.dtype in _HALF else x
-    centred = wide - wide.mean(-1, keepdim=True)
+    values = wide(x)
+    centred = values - values.mean(-1, keepdim=True)
     scale = 1 / torch.sqrt(centred.square().mean(-1, keepdim=True) + eps)
     return centred * scale, scale
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
-from rocmend.kernels.suite import Call, Case, Maker, Size
+from rocmend.kernels.common.floats import FLOATS
+from rocmend.kernels.suite import Call, Case, Maker, Size, size_of, sizes
 
-DTYPES = ("float32", "float16", "bfloat16")
 INF = float("inf")
 ODD_ROWS = [
     [-INF, -INF, -INF],
@@ -19,21 +20,18 @@ ODD_ROWS = [
 ]
 
 
-def size_of(shape: Sequence[int]) -> Size:
+def rows_size(shape: Sequence[int]) -> Size:
     """Return the class of sizes of a shape."""
-    count = 1
-    for one in shape:
-        count *= one
-    return "tiny" if count <= 4096 else "large" if count > 300_000 else "small"
+    return size_of(math.prod(shape), 4096, 300_000)
 
 
 def _plain(dtype: str, *shape: int, axis: int | tuple[int, ...] | None = -1) -> Case:
     def make(m: Maker) -> Call:
         return Call((m.normal(*shape, dtype=dtype, scale=3.0), axis))
 
-    name = f"{dtype}-{'x'.join(map(str, shape))}-axis-{axis}".replace(" ", "")
+    name = f"{dtype}-{sizes(shape)}-axis-{axis}".replace(" ", "")
     compiled = shape in ((200, 128), (3, 4096), (2, 16000), (2, 100_003), (300, 20_000)) and axis == -1
-    return Case(name, make, dtype, size_of(shape), compiled=compiled, edges=("empty",) if 0 in shape else ())
+    return Case(name, make, dtype, rows_size(shape), compiled=compiled, edges=("empty",) if 0 in shape else ())
 
 
 def _odd(dtype: str) -> Case:
@@ -49,19 +47,14 @@ def _gradient(dtype: str, *shape: int) -> Case:
         return Call((m.normal(shape[0]), x, m.normal(shape[0]) + 9.0))
 
     return Case(
-        f"{dtype}-{'x'.join(map(str, shape))}-gradient",
-        make,
-        dtype,
-        size_of(shape),
-        function="logsumexp_backward",
-        reference="rocmend.kernels.ops.rowwise.logsumexp.reference:logsumexp_backward",
+        f"{dtype}-{sizes(shape)}-gradient", make, dtype, rows_size(shape), function="logsumexp_backward",
         compiled=shape == (200, 128),
-    )
+    )  # fmt: skip
 
 
 def cases() -> Iterator[Case]:
     """Yield the cases."""
-    for dtype in DTYPES:
+    for dtype in FLOATS:
         for shape in (
             (1, 1),
             (3, 7),

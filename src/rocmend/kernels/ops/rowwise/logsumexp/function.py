@@ -1,39 +1,21 @@
-"""The public function."""
+"""The public functions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from rocmend.core.errors import UsageError
 from rocmend.kernels import allocate
+from rocmend.kernels.common.arguments import check_floating
+from rocmend.kernels.common.autograd import differentiable, needs_gradient
 from rocmend.kernels.common.axis_rows import normal_axes, reduced_shape, to_rows
-from rocmend.kernels.common.rows import as_rows, check_floating
-from rocmend.kernels.dtypes import NAMES
-from rocmend.kernels.ops.rowwise.logsumexp import OP, Problem
+from rocmend.kernels.common.rows import as_rows, problem_of
+from rocmend.kernels.ops.rowwise.logsumexp import OP
 from rocmend.kernels.plan_cache import cached
 from rocmend.kernels.select import implementation
-
-
-class _LogSumExp(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        lse = _rows(x, torch.float32 if x.dtype != torch.float64 else x.dtype)
-        ctx.save_for_backward(x, lse)
-        return lse.to(x.dtype)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
-        x, lse = ctx.saved_tensors
-        return logsumexp_backward(grads[0], x, lse)
-
-
-def _rows(x: Tensor, dtype: torch.dtype) -> Tensor:
-    out: Tensor = implementation(OP, x.device, Problem(NAMES[x.dtype], x.shape[0], x.shape[1]))(x, dtype)
-    return out
 
 
 def logsumexp(x: Tensor, axis: int | Sequence[int] | None = None, *, keepdims: bool = False) -> Tensor:
@@ -54,26 +36,7 @@ def logsumexp(x: Tensor, axis: int | Sequence[int] | None = None, *, keepdims: b
 
     Source: https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.logsumexp.html
     """
-    along = axis if axis is None or isinstance(axis, int) else tuple(axis)
-    out: Tensor = _reduced((x,), along, keepdims)
-    return out
-
-
-@cached
-def _reduced(x: Tensor, axis: int | tuple[int, ...] | None, keepdims: bool) -> Tensor:
-    """Check arguments and compute."""
-    check_floating("logsumexp", x=x)
-    axes = normal_axes("logsumexp", axis, x.dim())
-    shape = reduced_shape(x.shape, axes, keepdims=keepdims)
-    if x.numel() == 0 or not axes:
-        if x.numel() == 0:
-            return allocate.empty(shape, dtype=x.dtype, device=x.device).fill_(float("-inf"))
-        return x.clone()
-    rows = to_rows(x, axes)
-    if torch.is_grad_enabled() and x.requires_grad:
-        wired: Tensor = _LogSumExp.apply(rows)  # type: ignore[no-untyped-call]  # torch's
-        return wired.view(shape)
-    return _rows(rows, x.dtype).view(shape)
+    return _reduced((x,), axis if axis is None or isinstance(axis, int) else tuple(axis), keepdims)
 
 
 def logsumexp_backward(grad: Tensor, x: Tensor, lse: Tensor) -> Tensor:
@@ -92,8 +55,33 @@ def logsumexp_backward(grad: Tensor, x: Tensor, lse: Tensor) -> Tensor:
 
     Cost: reads x and writes one tensor like it.
     """
-    dx: Tensor = _gradient((grad, x, lse))
-    return dx
+    return _gradient((grad, x, lse))
+
+
+@cached
+def _reduced(x: Tensor, axis: int | tuple[int, ...] | None, keepdims: bool) -> Tensor:
+    """Check arguments and compute."""
+    check_floating("logsumexp", x=x)
+    axes = normal_axes("logsumexp", axis, x.dim())
+    shape = reduced_shape(x.shape, axes, keepdims=keepdims)
+    if x.numel() == 0:
+        return allocate.empty(shape, dtype=x.dtype, device=x.device).fill_(float("-inf"))
+    if not axes:
+        return x.clone()
+    rows = to_rows(x, axes)
+    if needs_gradient(x):
+        return differentiable(_recorded, lambda *saved: (logsumexp_backward(*saved),), rows).view(shape)
+    return _of_rows(rows, x.dtype).view(shape)
+
+
+def _of_rows(x: Tensor, dtype: torch.dtype) -> Tensor:
+    return implementation(OP, x.device, problem_of(x))(x, dtype)
+
+
+def _recorded(x: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    """Compute rows for autograd, whose gradient needs the result in fp32."""
+    lse = _of_rows(x, torch.float32 if x.dtype != torch.float64 else x.dtype)
+    return lse.to(x.dtype), (x, lse)
 
 
 @cached
@@ -108,6 +96,5 @@ def _gradient(grad: Tensor, x: Tensor, lse: Tensor) -> Tensor:
         )
     if x.numel() == 0:
         return torch.empty_like(x)
-    problem = Problem(NAMES[x.dtype], x.shape[0], x.shape[1], True)
-    dx: Tensor = implementation(OP, x.device, problem)(grad.contiguous(), as_rows(x), lse.contiguous())
-    return dx
+    run = implementation(OP, x.device, problem_of(x, backward=True))
+    return run(grad.contiguous(), as_rows(x), lse.contiguous())

@@ -73,12 +73,10 @@ def parts_of(x: Tensor, parts: int, config: Config, *, total: bool = False) -> t
     top, sums = (allocate.empty((rows, parts), dtype=torch.float32, device=x.device) for _ in range(2))
     plain = allocate.empty((rows, parts), dtype=torch.float32, device=x.device) if total else None
     launch(
-        parts_kernel,
-        (cdiv(rows, together), parts),
+        parts_kernel, (cdiv(rows, together), parts),
         (x, top, sums, plain, x.stride(0), rows, n, cdiv(cdiv(n, block), parts)),
-        {"TOTAL": total, "ROWS": together, "BLOCK": block, "VECTOR": VECTOR},
-        config,
-    )
+        {"TOTAL": total, "ROWS": together, "BLOCK": block, "VECTOR": VECTOR}, config,
+    )  # fmt: skip
     return top, sums, plain
 
 
@@ -92,24 +90,18 @@ def run(x: Tensor, dtype: torch.dtype) -> Tensor:
         config = config_for("logsumexp", "held", kind, target)
         block, together = tile(n, config)
         launch(
-            held_kernel,
-            (cdiv(rows, together),),
-            (x, out, x.stride(0), rows, n),
-            {"BLOCK": block, "ROWS": together},
+            held_kernel, (cdiv(rows, together),), (x, out, x.stride(0), rows, n), {"BLOCK": block, "ROWS": together},
             config,
-        )
+        )  # fmt: skip
         return out
     config = config_for("logsumexp", "walk", "*", target)
     block, together = shape_of_tile(n, config)
     parts = splits(cdiv(rows, together), n, 2 * config["tile"], target)
     if parts == 1:
         launch(
-            walk_kernel,
-            (cdiv(rows, together),),
-            (x, out, x.stride(0), rows, n, cdiv(n, block)),
-            {"ROWS": together, "BLOCK": block, "VECTOR": VECTOR},
-            config,
-        )
+            walk_kernel, (cdiv(rows, together),), (x, out, x.stride(0), rows, n, cdiv(n, block)),
+            {"ROWS": together, "BLOCK": block, "VECTOR": VECTOR}, config,
+        )  # fmt: skip
         return out
     top, sums, _ = parts_of(x, parts, config)
     launch(merge_kernel, (rows,), (top, sums, out, rows), {"PARTS": parts, "ROWS": 1}, config)
@@ -123,10 +115,7 @@ def run_backward(grad: Tensor, x: Tensor, lse: Tensor) -> Tensor:
     config = config_for("logsumexp", "backward", "*", executor.target_for(x.device))
     block, together = shape_of_tile(n, config)
     launch(
-        backward_kernel,
-        (cdiv(rows, together) * cdiv(n, block),),
-        (grad, x, lse, dx, x.stride(0), rows, n),
-        {"ROWS": together, "BLOCK": block},
-        config,
-    )
+        backward_kernel, (cdiv(rows, together) * cdiv(n, block),), (grad, x, lse, dx, x.stride(0), rows, n),
+        {"ROWS": together, "BLOCK": block}, config,
+    )  # fmt: skip
     return dx

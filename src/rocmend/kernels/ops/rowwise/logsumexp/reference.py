@@ -7,10 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-
-def wide(x: Tensor) -> Tensor:
-    """Return x in fp32, or in its own type where that is wider."""
-    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+from rocmend.kernels.common.reference import wide
 
 
 def logsumexp(x: Tensor, axis: int | Sequence[int] | None = None, *, keepdims: bool = False) -> Tensor:
@@ -25,10 +22,5 @@ def rows(x: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def logsumexp_backward(grad: Tensor, x: Tensor, lse: Tensor) -> Tensor:
-    """Return the gradient of x."""
-    return rows_backward(grad, x, lse)
-
-
-def rows_backward(grad: Tensor, x: Tensor, lse: Tensor) -> Tensor:
     """Return the gradient of x ``[rows, n]``."""
     return (wide(grad)[:, None] * torch.exp(wide(x) - wide(lse)[:, None])).to(x.dtype)

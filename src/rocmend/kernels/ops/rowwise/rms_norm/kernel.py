@@ -123,7 +123,7 @@ def scale_kernel(
     x_ptr, weight_ptr, partial_ptr, out_ptr, x_stride, n, eps,
     HAS_WEIGHT: tl.constexpr, PARTS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """One block of one row, given the parts' sums of squares."""
+    """Scale one block of one row by the parts' sums of squares."""
     row = tl.program_id(0).to(tl.int64)
     column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)[None, :]
     squares = tl.sum(tl.load(partial_ptr + row * PARTS + tl.arange(0, PARTS)[None, :]), axis=1)[:, None]
@@ -198,7 +198,7 @@ def held(x: Tensor, residual: Tensor | None, weight: Tensor | None, eps: float) 
 
     Args:
         x: ``[..., n]``.
-        residual: The like, added to x first; or None.
+        residual: Shape and type of x, added to it first; or None.
         weight: ``[n]`` or None.
         eps: Added to the mean of squares.
 
@@ -247,12 +247,7 @@ def run(x: Tensor, weight: Tensor | None, eps: float) -> Callable[..., Tensor]:
     if plan is None:
         return in_parts
 
-    def in_one(x: Tensor, weight: Tensor | None, _eps: float) -> Tensor:
-        out = output()
-        plan((x, None, weight, None, out))
-        return out
-
-    return in_one
+    return plan.into(output, lambda x, weight, _eps: (x, None, weight, None))
 
 
 def forward(
@@ -262,7 +257,7 @@ def forward(
 
     Args:
         x: ``[rows, n]``, adjacent in a row.
-        residual: The like, added to x first; or None.
+        residual: Shape and type of x, added to it first; or None.
         weight: ``[n]`` or None.
         total: Takes x + residual, contiguous; None without a residual.
         out: Takes the result, contiguous.
@@ -270,9 +265,9 @@ def forward(
     """
     rows, n = x.shape
     weight = None if weight is None else weight.contiguous()
-    one = held(x, residual, weight, eps)
-    if one is not None:
-        one((x, residual, weight, total, out))
+    plan = held(x, residual, weight, eps)
+    if plan is not None:
+        plan((x, residual, weight, total, out))
         return
     target = executor.target_for(x.device)
     residual_stride = 0 if residual is None else residual.stride(0)
@@ -282,25 +277,20 @@ def forward(
     parts = splits(rows, n, block, target)
     partial = allocate.empty((rows, parts), dtype=torch.float32, device=x.device)
     launch(
-        squares_kernel,
-        (rows, parts),
+        squares_kernel, (rows, parts),
         (x, residual, total, partial, x.stride(0), residual_stride, n, cdiv(cdiv(n, block), parts)),
-        {"HAS_RESIDUAL": added},
-        config,
-    )
+        {"HAS_RESIDUAL": added}, config,
+    )  # fmt: skip
     source = x if total is None else total.view(rows, n)
     launch(
-        scale_kernel,
-        (rows, cdiv(n, block)),
-        (source, weight, partial, out, source.stride(0), n, eps),
-        {"HAS_WEIGHT": weight is not None, "PARTS": parts},
-        config,
-    )
+        scale_kernel, (rows, cdiv(n, block)), (source, weight, partial, out, source.stride(0), n, eps),
+        {"HAS_WEIGHT": weight is not None, "PARTS": parts}, config,
+    )  # fmt: skip
 
 
 def _stages(config: Config, target: Target, elements: int, read: Sequence[Tensor | None]) -> int:
     """Return the record's stages, fewer where what is copied ahead would not fit in local memory; two gain nothing."""
-    ahead = elements * sum(one.element_size() for one in read if one is not None)
+    ahead = elements * sum(tensor.element_size() for tensor in read if tensor is not None)
     stages = min(int(config["STAGES"]), 1 + target.lds_bytes * 7 // 8 // ahead)
     return stages if stages > 2 else 1
 

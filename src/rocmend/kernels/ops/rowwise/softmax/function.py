@@ -3,68 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from rocmend.core.errors import UsageError
+from rocmend.kernels.common.arguments import check_floating
+from rocmend.kernels.common.autograd import differentiable, needs_gradient
 from rocmend.kernels.common.axis_rows import from_rows, normal_axes, to_rows
-from rocmend.kernels.common.rows import check_floating, shares_memory
-from rocmend.kernels.dtypes import NAMES
-from rocmend.kernels.ops.rowwise.softmax import OP, Problem
+from rocmend.kernels.common.rows import problem_of, shares_memory
+from rocmend.kernels.ops.rowwise.softmax import OP
 from rocmend.kernels.plan_cache import Planner, cached, cached_plan
 from rocmend.kernels.select import implementation
-
-
-class _Softmax(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, log: bool) -> Tensor:
-        out = _rows(x, log=log)
-        ctx.save_for_backward(out)
-        ctx.log = log
-        return out
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
-        return softmax_backward(grads[0], *ctx.saved_tensors, log=ctx.log), None
-
-
-def _chosen(x: Tensor) -> Callable[..., Tensor]:
-    return implementation(OP, x.device, Problem(NAMES[x.dtype], x.shape[0], x.shape[1]))
-
-
-def _rows(x: Tensor, *, log: bool) -> Tensor:
-    return _chosen(x)(x, log)
-
-
-@cached_plan
-def _whole(x: Tensor, op: str, axis: int | tuple[int, ...] | None, log: bool) -> Callable[[Tensor], Tensor]:
-    """Check the arguments and plan calls with such a tensor."""
-    check_floating(op, x=x)
-    axes = normal_axes(op, axis, x.dim())
-    if x.numel() == 0 or not axes:
-        return torch.zeros_like if log else torch.ones_like
-    rows = to_rows(x, axes)
-    run = _chosen(rows)
-    last = axes == tuple(range(x.dim() - len(axes), x.dim()))
-    if isinstance(run, Planner) and last and shares_memory(rows, x):
-        # The kernel is given addresses, so that no view is needed.
-        call = run.plan(rows, log, x.shape)
-        return lambda x: call(x, log)
-    return lambda x: from_rows(run(to_rows(x, axes), log), x.shape, axes)
-
-
-def _softmax(op: str, x: Tensor, axis: int | Sequence[int] | None, *, log: bool) -> Tensor:
-    if torch.is_grad_enabled() and x.requires_grad:
-        check_floating(op, x=x)
-        axes = normal_axes(op, axis, x.dim())
-        if x.numel() and axes:
-            out: Tensor = _Softmax.apply(to_rows(x, axes), log)  # type: ignore[no-untyped-call]  # torch's
-            return from_rows(out, x.shape, axes)
-    along = axis if axis is None or isinstance(axis, int) else tuple(axis)
-    result: Tensor = _whole((x,), op, along, log)
-    return result
 
 
 def softmax(x: Tensor, axis: int | Sequence[int] | None = None, *, precise: bool = False) -> Tensor:
@@ -124,8 +74,42 @@ def softmax_backward(grad: Tensor, out: Tensor, *, log: bool = False) -> Tensor:
 
     Cost: reads two tensors and writes one (reads them twice beyond 16,384 elements a row).
     """
-    dx: Tensor = _gradient((grad, out), log)
-    return dx
+    return _gradient((grad, out), log)
+
+
+def _softmax(op: str, x: Tensor, axis: int | Sequence[int] | None, *, log: bool) -> Tensor:
+    if needs_gradient(x):
+        check_floating(op, x=x)
+        axes = normal_axes(op, axis, x.dim())
+        if x.numel() and axes:
+            out = differentiable(
+                lambda rows: ((out := _of_rows(rows)(rows, log)), (out,)),
+                lambda grad, out: (softmax_backward(grad, out, log=log),),
+                to_rows(x, axes),
+            )
+            return from_rows(out, x.shape, axes)
+    return _whole((x,), op, axis if axis is None or isinstance(axis, int) else tuple(axis), log)
+
+
+def _of_rows(x: Tensor) -> Callable[..., Tensor]:
+    return implementation(OP, x.device, problem_of(x))
+
+
+@cached_plan
+def _whole(x: Tensor, op: str, axis: int | tuple[int, ...] | None, log: bool) -> Callable[[Tensor], Tensor]:
+    """Check the arguments and plan calls with such a tensor."""
+    check_floating(op, x=x)
+    axes = normal_axes(op, axis, x.dim())
+    if x.numel() == 0 or not axes:
+        return torch.zeros_like if log else torch.ones_like
+    rows = to_rows(x, axes)
+    run = _of_rows(rows)
+    last = axes == tuple(range(x.dim() - len(axes), x.dim()))
+    if isinstance(run, Planner) and last and shares_memory(rows, x):
+        # The kernel is given addresses, so that no view is needed.
+        call = run.plan(rows, log, x.shape)
+        return lambda x: call(x, log)
+    return lambda x: from_rows(run(to_rows(x, axes), log), x.shape, axes)
 
 
 @cached
@@ -138,6 +122,4 @@ def _gradient(grad: Tensor, out: Tensor, log: bool) -> Tensor:
         )
     if out.numel() == 0:
         return torch.empty_like(out)
-    problem = Problem(NAMES[out.dtype], out.shape[0], out.shape[1], True)
-    dx: Tensor = implementation(OP, out.device, problem)(grad, out.contiguous(), log)
-    return dx
+    return implementation(OP, out.device, problem_of(out, backward=True))(grad, out.contiguous(), log)

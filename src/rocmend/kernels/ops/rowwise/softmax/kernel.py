@@ -43,7 +43,7 @@ def held_kernel(x_ptr, out_ptr, x_stride, rows, n, LOG: tl.constexpr, BLOCK: tl.
 def apply_kernel(
     x_ptr, top_ptr, sum_ptr, out_ptr, x_stride, rows, n, LOG: tl.constexpr, PARTS: tl.constexpr, BLOCK: tl.constexpr
 ):
-    """One block of one row, given what its parts came to."""
+    """One block of one row, from the sums of its parts."""
     row = tl.program_id(0).to(tl.int64) + tl.arange(0, 1)[:, None]
     column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)[None, :]
     top, sums = merge(top_ptr, sum_ptr, row, rows, PARTS)
@@ -120,13 +120,7 @@ def run(x: Tensor, log: bool, shape: torch.Size | None = None) -> Callable[..., 
         block, together = tile(n, config)
         constants = {"LOG": log, "BLOCK": block, "ROWS": together}
         plan = LaunchPlan(held_kernel, (cdiv(rows, together),), constants, config, (stride, rows, n))
-
-        def in_one(x: Tensor, _log: bool, _shape: torch.Size | None = None) -> Tensor:
-            out = output()
-            plan((x, out))
-            return out
-
-        return in_one
+        return plan.into(output, lambda x, *_: (x,))
     config = config_for("softmax", "split", "*", target)
     parts = splits(rows, n, config["tile"], target)
     constants = {"LOG": log, "PARTS": parts, "BLOCK": config["BLOCK"]}
@@ -153,12 +147,9 @@ def run_backward(grad: Tensor, out: Tensor, log: bool) -> Tensor:
         config = config_for("softmax", "backward", kind, target)
         block, together = tile(n, config)
         launch(
-            backward_kernel,
-            (cdiv(rows, together),),
-            (grad, out, dx, grad.stride(0), rows, n),
-            {"LOG": log, "BLOCK": block, "ROWS": together},
-            config,
-        )
+            backward_kernel, (cdiv(rows, together),), (grad, out, dx, grad.stride(0), rows, n),
+            {"LOG": log, "BLOCK": block, "ROWS": together}, config,
+        )  # fmt: skip
         return dx
     config = config_for("softmax", "split", "*", target)
     block = config["BLOCK"]
@@ -168,10 +159,7 @@ def run_backward(grad: Tensor, out: Tensor, log: bool) -> Tensor:
     constants = {"LOG": log, "BLOCK": block}
     launch(products_kernel, (rows, parts), (grad, out, partial, grad.stride(0), n, steps), constants, config)
     launch(
-        apply_backward_kernel,
-        (rows, cdiv(n, block)),
-        (grad, out, partial, dx, grad.stride(0), n),
-        {**constants, "PARTS": parts},
-        config,
-    )
+        apply_backward_kernel, (rows, cdiv(n, block)), (grad, out, partial, dx, grad.stride(0), n),
+        {**constants, "PARTS": parts}, config,
+    )  # fmt: skip
     return dx

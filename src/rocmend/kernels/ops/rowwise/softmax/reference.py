@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from rocmend.kernels.ops.rowwise.logsumexp.reference import wide
+from rocmend.kernels.common.reference import wide
 
 
 def _softmax(x: Tensor, axis: int | Sequence[int] | None, *, log: bool) -> Tensor:
@@ -36,17 +36,12 @@ def rows(x: Tensor, log: bool) -> Tensor:
     return _softmax(x, -1, log=log)
 
 
-def rows_backward(grad: Tensor, out: Tensor, log: bool) -> Tensor:
+def softmax_backward(grad: Tensor, out: Tensor, log: bool = False) -> Tensor:
     """Return the gradient of x."""
     upper, values = wide(grad), wide(out)
     if log:
         return (upper - values.exp() * upper.sum(-1, keepdim=True)).to(out.dtype)
     return (values * (upper - (values * upper).sum(-1, keepdim=True))).to(out.dtype)
-
-
-def softmax_backward(grad: Tensor, out: Tensor, *, log: bool = False) -> Tensor:
-    """Return the gradient of x."""
-    return rows_backward(grad, out, log)
 
 
 def run_torch(x: Tensor, log: bool) -> Tensor:

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
-from rocmend.kernels.registry import register
+from rocmend.kernels.common.floats import NUMBERS
+from rocmend.kernels.op import Cost, Implementation, Tolerance
+from rocmend.kernels.registry import declare
 from rocmend.kernels.target import Target
-
-HERE = "rocmend.kernels.ops.rowwise.sort"
-BYTES = {
-    "bool": 1, "int8": 1, "int16": 2, "int32": 4, "int64": 8, "uint8": 1, "uint16": 2, "uint32": 4, "uint64": 8,
-    "float16": 2, "bfloat16": 2, "float32": 4, "float64": 8,
-}  # fmt: skip
-
 
 COUNTED_FROM, COUNTED_ELEMENTS, COUNTED_PAIRS = 256, 1 << 14, 1 << 26
 """Elements of a row from which, elements of all and pairs of one row up to which comparing all pairs is fastest.
@@ -56,31 +50,26 @@ def _rejects_torch(problem: Problem, target: Target) -> str | None:
     return None
 
 
-OP = register(
-    Op(
-        name="sort",
-        summary="Stable sort and argsort along an axis, NaN last.",
-        functions={name: f"{HERE}.function:{name}" for name in ("sort", "argsort", "partition", "argpartition")},
-        reference=f"{HERE}.reference:sort",
-        problem=Problem,
-        implementations=(
-            Implementation(
-                "torch.sort",
-                "vendor",
-                f"{HERE}.reference:run_torch",
-                _rejects_torch,
-                note="64x151936 floats on an H200 take 0.7 ms, 1.5 ms in the kernels",
-            ),
-            Implementation("kernels", "triton", f"{HERE}.kernel:run", _rejects_kernels),
-            Implementation("torch", "reference", f"{HERE}.reference:run"),
+OP = declare(
+    __name__,
+    summary="Stable sort and argsort along an axis, NaN last.",
+    functions=("sort", "argsort", "partition", "argpartition"),
+    problem=Problem,
+    implementations=(
+        Implementation(
+            "torch.sort",
+            "vendor",
+            "reference:run_torch",
+            _rejects_torch,
+            note="64x151936 floats on an H200 take 0.7 ms, 1.5 ms in the kernels",
         ),
-        dtypes=tuple(BYTES),
-        domain="Any shape, strides and axis; rows of fewer than 2^31 elements.",
-        cost=lambda p: Cost(0.0, float(p.rows) * p.length * (BYTES[p.dtype] + (8 if p.indices else BYTES[p.dtype]))),
-        tolerance=dict.fromkeys(BYTES, Tolerance()),
-        cases=f"{HERE}.cases:cases",
-        shape_class=shape_class,
-        mlx="mlx.core.sort",
-        sources=("https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.sort.html",),
-    )
+        Implementation("kernels", "triton", "kernel:run", _rejects_kernels),
+        Implementation("torch", "reference", "reference:run"),
+    ),
+    domain="Any shape, strides and axis; rows of fewer than 2^31 elements.",
+    cost=lambda p: Cost(0.0, float(p.rows) * p.length * (NUMBERS[p.dtype] + (8 if p.indices else NUMBERS[p.dtype]))),
+    tolerance=dict.fromkeys(NUMBERS, Tolerance()),
+    shape_class=shape_class,
+    mlx="mlx.core.sort",
+    sources=("https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.sort.html",),
 )

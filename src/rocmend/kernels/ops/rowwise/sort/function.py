@@ -7,36 +7,26 @@ from torch import Tensor
 
 from rocmend.core.errors import UsageError
 from rocmend.kernels.common import axes
+from rocmend.kernels.common.arguments import check_dtype
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.rowwise.sort import OP, Problem
 from rocmend.kernels.plan_cache import cached
 from rocmend.kernels.select import implementation
 
 
-def _run(op: str, x: Tensor, axis: int | None, *, values: bool, index_dtype: torch.dtype = torch.int64) -> Tensor:
-    out: Tensor = _ordered((x,), op, axis, values, index_dtype)
-    return out
-
-
 @cached
 def _ordered(x: Tensor, op: str, axis: int | None, values: bool, index_dtype: torch.dtype) -> Tensor:
     """Check arguments and compute."""
-    if NAMES.get(x.dtype) not in OP.dtypes:
-        raise UsageError(op, f"expected x of {', '.join(OP.dtypes)}, got {x.dtype}.")
-    if axis is None or x.dim() == 0:
-        shape = x.shape if x.dim() == 0 else (x.numel(),)
-        x, axis = x.reshape(-1), 0
-    else:
-        shape = x.shape
-        axis = axes.normal_axis(op, axis, x.dim())
+    check_dtype(op, OP, x)
+    shape = (x.numel(),) if axis is None and x.dim() else x.shape
+    x, axis = axes.on_axis(op, x, axis)
     length = x.shape[axis]
     axes.check_index_dtype(op, index_dtype, length)
     problem = Problem(NAMES[x.dtype], x.numel() // length if length else 0, length, not values)
     found = implementation(OP, x.device, problem)(
         x, axis, descending=False, values=values, indices=not values, index_dtype=index_dtype
     )
-    out: Tensor = found[0 if values else 1]
-    return out.reshape(shape)
+    return found[0 if values else 1].reshape(shape)
 
 
 def sort(x: Tensor, axis: int | None = -1) -> Tensor:
@@ -54,7 +44,7 @@ def sort(x: Tensor, axis: int | None = -1) -> Tensor:
 
     Cost: rows of up to two thousand elements are read and written once; longer ones twice a byte of an element.
     """
-    return _run("sort", x, axis, values=True)
+    return _ordered((x,), "sort", axis, True, torch.int64)
 
 
 def argsort(x: Tensor, axis: int | None = -1, *, index_dtype: torch.dtype = torch.int64) -> Tensor:
@@ -71,7 +61,7 @@ def argsort(x: Tensor, axis: int | None = -1, *, index_dtype: torch.dtype = torc
     Raises:
         UsageError: Another type, or no such axis.
     """
-    return _run("argsort", x, axis, values=False, index_dtype=index_dtype)
+    return _ordered((x,), "argsort", axis, False, index_dtype)
 
 
 def _check_kth(op: str, x: Tensor, kth: int, axis: int | None) -> None:
@@ -95,23 +85,10 @@ def partition(x: Tensor, kth: int, axis: int | None = -1) -> Tensor:
         UsageError: Another type, or no such axis or place.
     """
     _check_kth("partition", x, kth, axis)
-    return _run("partition", x, axis, values=True)
+    return _ordered((x,), "partition", axis, True, torch.int64)
 
 
 def argpartition(x: Tensor, kth: int, axis: int | None = -1, *, index_dtype: torch.dtype = torch.int64) -> Tensor:
-    """Return the places of the elements as ``partition`` orders them.
-
-    Args:
-        x: Any shape; bool, integers or floats.
-        kth: Place that must be right; negative ones count from the end.
-        axis: Axis; None takes all elements as one row.
-        index_dtype: int64, int32 or uint32.
-
-    Returns:
-        As ``argsort``.
-
-    Raises:
-        UsageError: Another type, or no such axis or place.
-    """
+    """Return the places of the elements as ``partition`` orders them; see there, and ``argsort`` for the types."""
     _check_kth("argpartition", x, kth, axis)
-    return _run("argpartition", x, axis, values=False, index_dtype=index_dtype)
+    return _ordered((x,), "argpartition", axis, False, index_dtype)

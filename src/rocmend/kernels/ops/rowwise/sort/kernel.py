@@ -187,15 +187,9 @@ def run(x: Tensor, axis: int, *, descending: bool, values: bool, indices: bool, 
 
 
 def sort_rows(
-    x: Tensor,
-    *,
-    mode: int = 0,
-    values: bool = True,
-    indices: bool = True,
-    index_dtype: torch.dtype = torch.int64,
-    keep: int | None = None,
-    bits: int | None = None,
-) -> Pair:
+    x: Tensor, *, mode: int = 0, values: bool = True, indices: bool = True, index_dtype: torch.dtype = torch.int64,
+    keep: int | None = None, bits: int | None = None,
+) -> Pair:  # fmt: skip
     """Sort the rows of a contiguous ``[rows, n]`` matrix.
 
     Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-_SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
+from rocmend.kernels.common.reference import SIGNED
 
 
 def comparable(x: Tensor) -> Tensor:
@@ -15,8 +15,7 @@ def comparable(x: Tensor) -> Tensor:
     if x.dtype == torch.uint64:
         return x.view(torch.int64) ^ torch.iinfo(torch.int64).min
     if x.dtype in (torch.uint16, torch.uint32):
-        signed = x.view(torch.int16 if x.dtype == torch.uint16 else torch.int32).to(torch.int64)
-        return signed & (0xFFFF if x.dtype == torch.uint16 else 0xFFFFFFFF)
+        return x.view(SIGNED[x.dtype]).to(torch.int64) & (0xFFFF if x.dtype == torch.uint16 else 0xFFFFFFFF)
     return x.to(torch.int64)
 
 
@@ -35,8 +34,8 @@ def order(x: Tensor, axis: int, *, descending: bool = False) -> Tensor:
 
 def gather(x: Tensor, axis: int, places: Tensor) -> Tensor:
     """Return elements along an axis, of types that torch cannot gather too."""
-    if x.dtype in _SIGNED:
-        return x.view(_SIGNED[x.dtype]).gather(axis, places).view(x.dtype)
+    if x.dtype in SIGNED:
+        return x.view(SIGNED[x.dtype]).gather(axis, places).view(x.dtype)
     return x.gather(axis, places)
 
 
@@ -71,7 +70,7 @@ def run_torch(
     x: Tensor, axis: int, *, descending: bool, values: bool, indices: bool, index_dtype: torch.dtype
 ) -> tuple[Tensor | None, Tensor | None]:
     """Sort with torch itself."""
-    signed = _SIGNED.get(x.dtype)
+    signed = SIGNED.get(x.dtype)
     # torch sorts no unsigned numbers wider than a byte: those whose upper half became the negative ones are in order.
     keys = x if signed is None else x.view(signed) ^ torch.iinfo(signed).min
     found = torch.sort(keys, dim=axis, stable=True, descending=descending)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
-from rocmend.kernels.ops.rowwise.sort import BYTES
-from rocmend.kernels.registry import register
+from rocmend.kernels.common.floats import NUMBERS
+from rocmend.kernels.op import Cost, Implementation, Tolerance
+from rocmend.kernels.registry import declare
 from rocmend.kernels.target import Target
-
-HERE = "rocmend.kernels.ops.rowwise.topk"
 
 
 class Problem(NamedTuple):
@@ -30,27 +28,24 @@ def _rejects_kernels(problem: Problem, _target: Target) -> str | None:
     return None if problem.length < 1 << 31 else "the kernels use 31-bit positions in a row"
 
 
-OP = register(
-    Op(
-        name="topk",
-        summary="The k largest elements along an axis, sorted, NaN first, ties by position.",
-        functions={"topk": f"{HERE}.function:topk"},
-        reference=f"{HERE}.reference:topk",
-        problem=Problem,
-        implementations=(
-            Implementation(
-                "pieces", "triton", f"{HERE}.kernel:run", _rejects_kernels,
-                note="torch.topk does not define the order of equal elements: the same input may select other experts",
-            ),
-            Implementation("torch", "reference", f"{HERE}.reference:run"),
+OP = declare(
+    __name__,
+    summary="The k largest elements along an axis, sorted, NaN first, ties by position.",
+    problem=Problem,
+    implementations=(
+        Implementation(
+            "pieces",
+            "triton",
+            "kernel:run",
+            _rejects_kernels,
+            note="torch.topk does not define the order of equal elements: the same input may select other experts",
         ),
-        dtypes=tuple(BYTES),
-        domain="Any shape, strides and axis; rows of fewer than 2^31 elements.",
-        cost=lambda p: Cost(0.0, float(p.rows) * (p.length * BYTES[p.dtype] + p.k * (BYTES[p.dtype] + 8))),
-        tolerance=dict.fromkeys(BYTES, Tolerance()),
-        cases=f"{HERE}.cases:cases",
-        shape_class=shape_class,
-        mlx="mlx.core.topk",
-        sources=("https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.topk.html",),
-    )
-)  # fmt: skip
+        Implementation("torch", "reference", "reference:topk"),
+    ),
+    domain="Any shape, strides and axis; rows of fewer than 2^31 elements.",
+    cost=lambda p: Cost(0.0, float(p.rows) * (p.length * NUMBERS[p.dtype] + p.k * (NUMBERS[p.dtype] + 8))),
+    tolerance=dict.fromkeys(NUMBERS, Tolerance()),
+    shape_class=shape_class,
+    mlx="mlx.core.topk",
+    sources=("https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.topk.html",),
+)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rocmend.kernels.ops.rowwise.sort import BYTES
+from rocmend.kernels.common.floats import NUMBERS
 from rocmend.kernels.ops.rowwise.sort.cases import elements
-from rocmend.kernels.suite import Call, Case, Maker, Size
+from rocmend.kernels.suite import Call, Case, Maker, size_of, sizes
 
 
 def _case(dtype: str, shape: tuple[int, ...], k: int, *, axis: int = -1, largest: bool = True) -> Case:
@@ -14,15 +14,15 @@ def _case(dtype: str, shape: tuple[int, ...], k: int, *, axis: int = -1, largest
         return Call((elements(m, *shape, dtype=dtype), k, axis), {"largest": largest})
 
     length = max(shape)
-    size: Size = "tiny" if length <= 128 else "small" if length <= 1000 else "large"
-    name = f"{dtype}-{'x'.join(map(str, shape))}-k{k}-axis{axis}{'' if largest else '-smallest'}"
+    size = size_of(length, 128, 1000)
+    name = f"{dtype}-{sizes(shape)}-k{k}-axis{axis}{'-smallest' * (not largest)}"
     compiled = dtype in ("float32", "bfloat16", "int64") and shape in ((16, 128), (2, 5000), (2, 151_936))
     return Case(name, make, dtype, size, compiled=compiled, edges=("empty",) if 0 in shape else ("nan", "odd"))
 
 
 def cases() -> Iterator[Case]:
     """Yield the cases."""
-    for dtype in BYTES:
+    for dtype in NUMBERS:
         yield _case(dtype, (3, 40), 5)
         yield _case(dtype, (2, 300), 7, largest=False)
         yield _case(dtype, (2, 700), 20)

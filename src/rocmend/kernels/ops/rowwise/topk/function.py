@@ -9,6 +9,7 @@ from torch import Tensor
 
 from rocmend.core.errors import UsageError
 from rocmend.kernels.common import axes
+from rocmend.kernels.common.arguments import check_dtype
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.rowwise.topk import OP, Problem
 from rocmend.kernels.plan_cache import cached
@@ -40,15 +41,13 @@ def topk(x: Tensor, k: int, axis: int = -1, *, largest: bool = True, index_dtype
 
     Cost: reads x once for small ``k``; a sort otherwise.
     """
-    found: TopK = _taken((x,), k, axis, largest, index_dtype)
-    return found
+    return _taken((x,), k, axis, largest, index_dtype)
 
 
 @cached
 def _taken(x: Tensor, k: int, axis: int, largest: bool, index_dtype: torch.dtype) -> TopK:
     """Check arguments and compute."""
-    if NAMES.get(x.dtype) not in OP.dtypes:
-        raise UsageError("topk", f"expected x of {', '.join(OP.dtypes)}, got {x.dtype}.")
+    check_dtype("topk", OP, x)
     if x.dim() == 0:
         raise UsageError("topk", "expected x with at least 1 axis, got a scalar.")
     axis = axes.normal_axis("topk", axis, x.dim())

@@ -124,8 +124,8 @@ def members_kernel(
     _write(packed, x_ptr, front_ptr, values_ptr, index_ptr, row, program, n, k, KEPT)
 
 
-class _Row(NamedTuple):
-    """What is asked of each row.
+class _Job(NamedTuple):
+    """Rows, and what is taken of each.
 
     Args:
         x: ``[rows, n]``, contiguous.
@@ -144,14 +144,14 @@ class _Row(NamedTuple):
     merge: Config
 
     @property
-    def kept(self) -> int:
+    def front(self) -> int:
         """The power of two that holds a front."""
         return max(next_power_of_2(self.k), 2)
 
     @property
-    def most(self) -> int:
+    def candidates(self) -> int:
         """Candidates that one program takes."""
-        return max(self.merge["block"], 2 * self.kept)
+        return max(self.merge["block"], 2 * self.front)
 
 
 def run(x: Tensor, k: int, axis: int, *, largest: bool, index_dtype: torch.dtype) -> tuple[Tensor, Tensor]:
@@ -164,12 +164,12 @@ def run(x: Tensor, k: int, axis: int, *, largest: bool, index_dtype: torch.dtype
     if rows.shape[1] > held and width < 64 and 2 * k <= config["block"] and k and rows.numel():
         values = allocate.empty((rows.shape[0], k), dtype=x.dtype, device=x.device)
         places = allocate.empty((rows.shape[0], k), dtype=index_dtype, device=x.device)
-        asked = _Row(rows, k, int(largest), values, places, config_for("topk", "merge", "*", target))
+        job = _Job(rows, k, int(largest), values, places, config_for("topk", "merge", "*", target))
         group = _group(rows.shape[1], k)
         if rows.shape[1] >= config.get("groups_from", 16384) and 2 * k * group <= rows.shape[1]:
-            _by_groups(asked, group, config_for("topk", "leaders", f"{width}", target))
+            _by_groups(job, group, config_for("topk", "leaders", f"{width}", target))
         else:
-            _in_pieces(asked, config)
+            _in_pieces(job, config)
     else:
         found, order = sort_rows(rows, mode=int(largest), keep=k, index_dtype=index_dtype)
         values, places = found.view_as(found) if found is not None else rows, order if order is not None else rows
@@ -181,65 +181,65 @@ def _group(n: int, k: int) -> int:
     return min(max(next_power_of_2(math.isqrt(n // k)), _LEAST_GROUP), _MOST_GROUP)
 
 
-def _in_pieces(asked: _Row, config: Config) -> None:
-    rows, n = asked.x.shape
+def _in_pieces(job: _Job, config: Config) -> None:
+    rows, n = job.x.shape
     block = config["block"]
     pieces = cdiv(n, block)
-    found = allocate.empty((rows, pieces * asked.k), dtype=torch.int64, device=asked.x.device)
-    constants = {"KIND": axes.kind(asked.x.dtype), "MODE": asked.mode, "BLOCK": block, "KEPT": asked.kept}
-    launch(pieces_kernel, (rows * pieces,), (axes.raw(asked.x), found, n, pieces, asked.k), constants, config)
-    _write_fronts(asked, found)
+    found = allocate.empty((rows, pieces * job.k), dtype=torch.int64, device=job.x.device)
+    constants = {"KIND": axes.kind(job.x.dtype), "MODE": job.mode, "BLOCK": block, "KEPT": job.front}
+    launch(pieces_kernel, (rows * pieces,), (axes.raw(job.x), found, n, pieces, job.k), constants, config)
+    _write_fronts(job, found)
 
 
-def _by_groups(asked: _Row, group: int, config: Config) -> None:
+def _by_groups(job: _Job, group: int, config: Config) -> None:
     """Find the groups with the best leaders, then the best of their members."""
-    rows, n = asked.x.shape
-    k, device, data = asked.k, asked.x.device, axes.raw(asked.x)
+    rows, n = job.x.shape
+    k, device, data = job.k, job.x.device, axes.raw(job.x)
     groups = cdiv(n, group)
-    order = {"KIND": axes.kind(asked.x.dtype), "MODE": asked.mode, "GROUP": group}
+    order = {"KIND": axes.kind(job.x.dtype), "MODE": job.mode, "GROUP": group}
     leaders = allocate.empty((rows, groups), dtype=torch.int64, device=device)
     together = max(1, config["tile"] // group)
     launch(
         leaders_kernel, (rows * cdiv(groups, together),), (data, leaders, n, groups),
         {**order, "BLOCK": together}, config,
     )  # fmt: skip
-    best = _merged(asked, _narrowed(asked, leaders))
-    block = min(asked.most, next_power_of_2(k * group))
+    best = _merged(job, _narrowed(job, leaders))
+    block = min(job.candidates, next_power_of_2(k * group))
     pieces = cdiv(k * group, block)
-    constants = {**order, "BLOCK": block, "KEPT": asked.kept}
+    constants = {**order, "BLOCK": block, "KEPT": job.front}
     if pieces == 1:
-        args = (best, data, None, axes.raw(asked.values), axes.raw(asked.places), n, 1, k)
-        launch(members_kernel, (rows,), args, constants, asked.merge)
+        args = (best, data, None, axes.raw(job.values), axes.raw(job.places), n, 1, k)
+        launch(members_kernel, (rows,), args, constants, job.merge)
         return
     found = allocate.empty((rows, pieces * k), dtype=torch.int64, device=device)
-    launch(members_kernel, (rows * pieces,), (best, data, found, None, None, n, pieces, k), constants, asked.merge)
-    _write_fronts(asked, found)
+    launch(members_kernel, (rows * pieces,), (best, data, found, None, None, n, pieces, k), constants, job.merge)
+    _write_fronts(job, found)
 
 
-def _narrowed(asked: _Row, found: Tensor) -> Tensor:
+def _narrowed(job: _Job, found: Tensor) -> Tensor:
     """Merge candidates ``[rows, m]`` until one program can take a row's."""
-    while found.shape[1] > asked.most:
-        found = _merged(asked, found)
+    while found.shape[1] > job.candidates:
+        found = _merged(job, found)
     return found
 
 
-def _merged(asked: _Row, found: Tensor) -> Tensor:
+def _merged(job: _Job, found: Tensor) -> Tensor:
     """Return the fronts of as many candidates as one program takes: ``[rows, pieces · k]``."""
     rows, m = found.shape
-    block = max(min(asked.most, next_power_of_2(m)), asked.kept)
+    block = max(min(job.candidates, next_power_of_2(m)), job.front)
     pieces = cdiv(m, block)
-    front = allocate.empty((rows, pieces * asked.k), dtype=torch.int64, device=found.device)
-    args = (found, None, front, None, None, asked.x.shape[1], m, pieces, asked.k)
-    launch(merge_kernel, (rows * pieces,), args, {"BLOCK": block, "KEPT": asked.kept}, asked.merge)
+    front = allocate.empty((rows, pieces * job.k), dtype=torch.int64, device=found.device)
+    args = (found, None, front, None, None, job.x.shape[1], m, pieces, job.k)
+    launch(merge_kernel, (rows * pieces,), args, {"BLOCK": block, "KEPT": job.front}, job.merge)
     return front
 
 
-def _write_fronts(asked: _Row, found: Tensor) -> None:
+def _write_fronts(job: _Job, found: Tensor) -> None:
     """Take the front of a row's candidates and write its elements and places."""
-    found = _narrowed(asked, found)
+    found = _narrowed(job, found)
     rows, m = found.shape
-    block = max(next_power_of_2(m), asked.kept)
+    block = max(next_power_of_2(m), job.front)
     args = (
-        found, axes.raw(asked.x), None, axes.raw(asked.values), axes.raw(asked.places), asked.x.shape[1], m, 1, asked.k
+        found, axes.raw(job.x), None, axes.raw(job.values), axes.raw(job.places), job.x.shape[1], m, 1, job.k
     )  # fmt: skip
-    launch(merge_kernel, (rows,), args, {"BLOCK": block, "KEPT": asked.kept}, asked.merge)
+    launch(merge_kernel, (rows,), args, {"BLOCK": block, "KEPT": job.front}, job.merge)

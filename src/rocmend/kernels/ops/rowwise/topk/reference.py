@@ -12,10 +12,5 @@ def topk(
     x: Tensor, k: int, axis: int = -1, *, largest: bool = True, index_dtype: torch.dtype = torch.int64
 ) -> tuple[Tensor, Tensor]:
     """Take the first ``k`` along an axis."""
-    return run(x, k, axis, largest=largest, index_dtype=index_dtype)
-
-
-def run(x: Tensor, k: int, axis: int, *, largest: bool, index_dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Compute what the other implementations do."""
     places = order(x, axis, descending=largest).narrow(axis, 0, k).contiguous()
     return gather(x, axis, places), indexed(places, index_dtype)

@@ -1,5 +1,7 @@
 """Rows of x, each against affine weights of 2, 4 or 8 bits, in one launch: up to three weights, or a gated pair.
 
+One row may be normalised first (RMSNorm), with a residual added before: each program does so for the whole row itself.
+
 A program holds x in registers and walks over tiles of weight rows, one tile ahead; its wavefronts share K, so that no
 partial sums go through memory. Each lane loads WIDE neighbouring words of a row at once, and a code is used where it
 stands in a mantissa: what the exponent adds comes off once a tile, with the sum of x that the biases need too.
@@ -11,6 +13,7 @@ import triton
 import triton.language as tl
 
 from rocmend.kernels.language import narrow
+from rocmend.kernels.ops.rowwise.rms_norm.kernel import inverse_root
 
 
 @triton.jit
@@ -130,12 +133,65 @@ def _join(parts, COUNT: tl.constexpr):
 
 
 @triton.jit
+def _row(ptr, at, inside, EVEN: tl.constexpr):
+    """Load the elements of a row that a program holds."""
+    if EVEN:
+        return tl.load(ptr + at)
+    else:  # noqa: RET505  Triton 3.6 compiles what follows a return
+        return tl.load(ptr + at, mask=inside, other=0.0)
+
+
+@triton.jit
+def _keep(ptr, at, inside, values, EVEN: tl.constexpr):
+    """Store a row that all programs hold, in fp32 but rounded: the first one does."""
+    if tl.program_id(0) == 0:
+        if EVEN:
+            tl.store(ptr + at, values.to(ptr.dtype.element_ty))
+        else:
+            tl.store(ptr + at, values.to(ptr.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def _rounded(x, dtype: tl.constexpr, BY_BITS: tl.constexpr):
+    """Return fp32 x rounded to a type, in fp32.
+
+    BY_BITS: bf16 by integer arithmetic, where no instruction does it. NaN is not looked for: it stays
+    NaN, as its low bits are zero where it comes from bf16 or from an operation.
+    """
+    if BY_BITS:
+        bits = x.to(tl.uint32, bitcast=True)
+        return ((bits + (((bits >> 16) & 1) + 0x7FFF)) & 0xFFFF0000).to(tl.float32, bitcast=True)
+    else:  # noqa: RET505  Triton 3.6 compiles what follows a return
+        return narrow(x, dtype).to(tl.float32)
+
+
+@triton.jit
+def _normalised(
+    x, residual, weight, total_ptr, normed_ptr, at, inside, n, eps,
+    dtype: tl.constexpr, EVEN: tl.constexpr, BY_BITS: tl.constexpr,
+):  # fmt: skip
+    """Return in fp32 the RMSNorm of x, or of x + residual, rounded as ``add_rms_norm``: sum, quotient, product."""
+    x = x.to(tl.float32)
+    if residual is not None:
+        x = _rounded(x + residual.to(tl.float32), dtype, BY_BITS)
+        _keep(total_ptr, at, inside, x, EVEN)
+    squares = tl.sum(tl.sum(tl.sum(x * x, axis=2), axis=1), axis=0, keep_dims=True)
+    normal = _rounded(x * inverse_root(squares, n, eps)[:, None, None], dtype, BY_BITS)
+    if weight is not None:
+        normal = _rounded(normal * weight.to(tl.float32), dtype, BY_BITS)
+    if normed_ptr is not None:
+        _keep(normed_ptr, at, inside, normal, EVEN)
+    return normal
+
+
+@triton.jit
 def gemv_kernel(
     x_ptr, w0_ptr, s0_ptr, b0_ptr, out0_ptr, w1_ptr, s1_ptr, b1_ptr, out1_ptr, w2_ptr, s2_ptr, b2_ptr, out2_ptr,
-    lhs_ptr, rhs_ptr, N0, N1, N2, words, groups, tiles, walkers, x_stride, w_batch, divisor,
+    lhs_ptr, rhs_ptr, residual_ptr, norm_ptr, total_ptr, normed_ptr,
+    N0, N1, N2, words, groups, tiles, walkers, x_stride, w_batch, divisor, eps,
     GROUP: tl.constexpr, BITS: tl.constexpr, COUNT: tl.constexpr, GATED: tl.constexpr, PAIRED: tl.constexpr,
-    EXPERTS: tl.constexpr, WORDS: tl.constexpr, WIDE: tl.constexpr, EVEN: tl.constexpr, BLOCK_N: tl.constexpr,
-    PARTS: tl.constexpr,
+    EXPERTS: tl.constexpr, NORM: tl.constexpr, BY_BITS: tl.constexpr, WORDS: tl.constexpr, WIDE: tl.constexpr,
+    EVEN: tl.constexpr, BLOCK_N: tl.constexpr, PARTS: tl.constexpr,
 ):  # fmt: skip
     """Compute out[n] = Σ_g s · Σ x·q + b · Σ x for the rows of each weight; ``silu(first) · second`` where GATED.
 
@@ -143,6 +199,8 @@ def gemv_kernel(
     holds a row's words.
     With EXPERTS, a number of the batch multiplies row ``lhs[number]`` (or ``number // divisor``) of x with the weights
     of expert ``rhs[number]``; without, the products and each step of a gate are rounded to the type of the output.
+    With NORM the one row is normalised first: ``x + residual`` (kept in ``total``) or x, times ``norm``; the result is
+    kept in ``normed`` where that is given.
     """
     CODES: tl.constexpr = 32 // BITS
     SHARE: tl.constexpr = GROUP // (WIDE * CODES)
@@ -170,17 +228,20 @@ def gemv_kernel(
         b1_ptr += first_row * groups
     q = tl.arange(0, WORDS // WIDE)
     count = words // WIDE
+    at = (q[:, None] * WIDE + tl.arange(0, WIDE)[None, :])[:, :, None] * CODES + tl.arange(0, CODES)[None, None, :]
+    inside = (q < count)[:, None, None]
+    # Before the weights: what is loaded first arrives first, and normalising need not wait for memory.
+    x = _row(x_ptr, at, inside, EVEN)
+    residual = None if residual_ptr is None else _row(residual_ptr, at, inside, EVEN)
+    gain = None if norm_ptr is None else _row(norm_ptr, at, inside, EVEN)
     tile = walker
     w_rows, s_rows, b_rows, out_ptr, first, N = _rows(
         tile, 0, w0_ptr, s0_ptr, b0_ptr, out0_ptr, w1_ptr, s1_ptr, b1_ptr, out1_ptr, w2_ptr, s2_ptr, b2_ptr, out2_ptr,
         N0, N1, N2, words, groups, COUNT, GATED, BLOCK_N, PARTS,
     )  # fmt: skip
     w_next, s_next, b_next = _load(w_rows, s_rows, b_rows, q, WIDE, SHARE, EVEN, count)
-    at = (q[:, None] * WIDE + tl.arange(0, WIDE)[None, :])[:, :, None] * CODES + tl.arange(0, CODES)[None, None, :]
-    if EVEN:
-        x = tl.load(x_ptr + at)
-    else:
-        x = tl.load(x_ptr + at, mask=(q < count)[:, None, None], other=0.0)
+    if NORM:
+        x = _normalised(x, residual, gain, total_ptr, normed_ptr, at, inside, words * CODES, eps, dtype, EVEN, BY_BITS)
     unstacked = _unstack(x.to(tl.float32), CODES)
     total = tl.zeros([WORDS // WIDE, WIDE], tl.float32)
     offset = tl.zeros([WORDS // WIDE, WIDE], tl.float32)

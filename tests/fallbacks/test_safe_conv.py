@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from rocmend.core.errors import UsageError  # noqa: E402
-from rocmend.torch import conv, safe_conv  # noqa: E402
+from rocmend.fallbacks import conv, safe_conv  # noqa: E402
 
 pytestmark = pytest.mark.cpu
 F = torch.nn.functional
@@ -240,4 +240,4 @@ def test_the_environment_gives_the_mode(monkeypatch: pytest.MonkeyPatch) -> None
 def test_what_there_is_not_is_refused(options: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="safe_conv"):
         safe_conv(**options)
-    assert not conv.active()
+    assert not conv.SafeConv.active

@@ -17,13 +17,13 @@ import torch
 import rocmend
 from rocmend.core.errors import RocmendError
 from rocmend.core.verdict import Verdict
-from rocmend.torch.machine import describe
-from rocmend.torch.outcomes import Outcome, OutcomeCache
+from rocmend.fallbacks.machine import describe
+from rocmend.fallbacks.outcomes import Outcome, OutcomeCache
 
 if TYPE_CHECKING:
     from rocmend.core.supervise import CommandResult
 
-log = logging.getLogger("rocmend.torch")
+log = logging.getLogger("rocmend.fallbacks")
 
 MARK = "rocmend-probe "
 """What begins a child's own lines; libraries print to the same output."""
@@ -154,7 +154,7 @@ def _run_child(device: torch.device, subject: Sequence[str], path: str) -> Outco
     environment.pop("ROCMEND_SAFE_ATTENTION", None)
     environment["PYTHONPATH"] = os.pathsep.join(_import_folders())
     result = run_command(
-        (sys.executable or "python3", "-P", "-m", "rocmend.torch.probe", *arguments),
+        (sys.executable or "python3", "-P", "-m", "rocmend.fallbacks.probe", *arguments),
         time_limit_s=limit,
         env=environment,
     )

@@ -4,58 +4,29 @@ from __future__ import annotations
 
 import functools
 import logging
-import os
-import threading
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from rocmend.core.errors import UsageError
-from rocmend.torch.attention import TIERS, eager, sdpa, vendor, vendor_name, vendor_takes
-from rocmend.torch.choice import Choice, announce, choose, try_path
-from rocmend.torch.dispatch import DEVICE_TYPES, Override
-from rocmend.torch.outcomes import Outcome
+from rocmend.fallbacks.attention import TIERS, eager, sdpa, vendor, vendor_name, vendor_takes
+from rocmend.fallbacks.choice import Choice, choose, try_path
+from rocmend.fallbacks.dispatch import Override
+from rocmend.fallbacks.handle import Choices, Handle, device_type_of, mode_of
+from rocmend.fallbacks.outcomes import Outcome
 
 MODES = ("auto", *TIERS)
 
-log = logging.getLogger("rocmend.torch")
-
-_active: list[SafeAttention] = []
-_choices: dict[tuple[str, torch.dtype, int, bool], Choice] = {}
-_lock = threading.RLock()
+log = logging.getLogger("rocmend.fallbacks")
 
 
-class SafeAttention:
+class SafeAttention(Handle):
     """PyTorch's ``scaled_dot_product_attention`` routed by a mode, until restored. A context manager.
 
     Attributes:
         mode: auto, vendor, sdpa or eager.
         device_type: The type of device whose attention is routed.
     """
-
-    def __init__(self, mode: str, device_type: str) -> None:
-        self.mode = mode
-        self.device_type = device_type
-        with _lock:
-            _override.hold(device_type)
-            _active.append(self)
-
-    def restore(self) -> None:
-        """Put attention back to how it was; a second call does nothing."""
-        with _lock:
-            if self in _active:
-                _active.remove(self)
-                _override.release(self.device_type)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _at: TracebackType | None
-    ) -> None:
-        self.restore()
 
 
 def safe_attention(mode: str | None = None, *, device: str | None = None) -> SafeAttention:
@@ -72,10 +43,7 @@ def safe_attention(mode: str | None = None, *, device: str | None = None) -> Saf
     Raises:
         UsageError: The mode or the device type is not one that there is.
     """
-    device_type = torch.device(device).type if device else ("cuda" if torch.cuda.is_available() else "cpu")
-    if device_type not in DEVICE_TYPES:
-        raise UsageError("safe_attention", f"expected a device of type {' or '.join(DEVICE_TYPES)}, got {device!r}.")
-    return SafeAttention(_mode("safe_attention", mode), device_type)
+    return SafeAttention(_mode("safe_attention", mode), device_type_of("safe_attention", device))
 
 
 def attention(  # noqa: PLR0913,PLR0917  PyTorch's own signature
@@ -115,7 +83,7 @@ def attention(  # noqa: PLR0913,PLR0917  PyTorch's own signature
     takes = vendor_takes(query, key, attn_mask, causal=is_causal)
     tier = _mode("attention", mode)
     if tier == "auto":
-        tier = choice_for(query.device, query.dtype, query.shape[-1], with_vendor=takes).path
+        tier = choices.find(query.device, query.dtype, query.shape[-1], takes).path
     if tier == "vendor" and takes:
         return vendor(query, key, value, dropout_p=dropout_p, is_causal=is_causal, scale=scale)
     if tier == "vendor":
@@ -132,32 +100,10 @@ def _say_not_taken(dtype: str, *, masked: bool) -> None:
 
 
 def _mode(subject: str, mode: str | None) -> str:
-    if mode in {None, "auto"}:
-        mode = os.environ.get("ROCMEND_SAFE_ATTENTION") or "auto"
-    if mode not in MODES:
-        raise UsageError(subject, f"expected a mode among {', '.join(MODES)}, got {mode!r}.")
-    return mode
+    return mode_of(subject, mode, MODES, "ROCMEND_SAFE_ATTENTION")
 
 
-def choice_for(device: torch.device, dtype: torch.dtype, head_dim: int, *, with_vendor: bool) -> Choice:
-    """Return the tier chosen for a dtype and head size on a device; tries them at the first call.
-
-    Raises:
-        NoWorkingPathError: No tier works.
-    """
-    key = (str(device), dtype, head_dim, with_vendor)
-    found = _choices.get(key)
-    if found is None:
-        with _lock:
-            found = _choices.get(key)
-            if found is None:
-                found = _choose(device, dtype, head_dim, with_vendor=with_vendor)
-                _choices[key] = found
-                announce(found, "vendor" if vendor_name() and with_vendor else "sdpa")
-    return found
-
-
-def _choose(device: torch.device, dtype: torch.dtype, head_dim: int, *, with_vendor: bool) -> Choice:
+def _choose(device: torch.device, dtype: torch.dtype, head_dim: int, with_vendor: bool) -> Choice:
     name = str(dtype).removeprefix("torch.")
     subject = ("attention", name, str(head_dim))
 
@@ -170,28 +116,19 @@ def _choose(device: torch.device, dtype: torch.dtype, head_dim: int, *, with_ven
     return choose(f"attention {name} head_dim {head_dim} on {device}", tiers, attempt, fastest=False)
 
 
-def active() -> tuple[SafeAttention, ...]:
-    """Return the handles in force, the last one deciding for its device type."""
-    return tuple(_active)
+def _usual(_device: torch.device, _dtype: torch.dtype, _head_dim: int, with_vendor: bool) -> str:
+    return "vendor" if vendor_name() and with_vendor else "sdpa"
 
 
-def choices() -> tuple[Choice, ...]:
-    """Return the choices made so far in this process."""
-    return tuple(_choices.values())
-
-
-def forget() -> None:
-    """Forget the choices made in this process; what is kept on disk stays."""
-    _choices.clear()
+choices = Choices(_choose, _usual)
 
 
 def _routed(query: Tensor, key: Tensor, value: Tensor, *rest: Any, **options: Any) -> Tensor:
     """Stand for ``aten::scaled_dot_product_attention``."""
-    kind = query.device.type
-    handle = next((one for one in reversed(_active) if one.device_type == kind), None)
+    handle = SafeAttention.deciding(query)
     if handle is None:
         return sdpa(query, key, value, *rest, **options)
     return attention(query, key, value, *rest, **options, mode=handle.mode)
 
 
-_override = Override({"scaled_dot_product_attention": _routed}, above_autograd=True)
+SafeAttention.override = Override({"scaled_dot_product_attention": _routed}, above_autograd=True)

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 torch = pytest.importorskip("torch")
 
 from rocmend.core.errors import UsageError  # noqa: E402
-from rocmend.torch import attend, attention, safe_attention  # noqa: E402
-from rocmend.torch.attention import eager, sdpa, vendor_name  # noqa: E402
-from rocmend.torch.outcomes import Outcome  # noqa: E402
+from rocmend.fallbacks import attend, attention, safe_attention  # noqa: E402
+from rocmend.fallbacks.attention import eager, sdpa, vendor_name  # noqa: E402
+from rocmend.fallbacks.outcomes import Outcome  # noqa: E402
 
 pytestmark = pytest.mark.cpu
 F = torch.nn.functional
@@ -102,12 +102,12 @@ def test_sdpa_is_taken_where_it_works_and_eager_where_not(
     monkeypatch.setattr(attend, "try_path", lambda _d, _s, path: Outcome(path, verdicts[path], "said so"))
     attention(q, q, q)
     attention(q, q, q)
-    assert attend.choices()[0].path == "eager"
+    assert attend.choices.all()[0].path == "eager"
     assert caplog.text.count("sdpa does not work here") == 1
-    attend.forget()
+    attend.choices.forget()
     verdicts["sdpa"] = "pass"
     attention(q, q, q)
-    assert attend.choices()[0].path == "sdpa"
+    assert attend.choices.all()[0].path == "sdpa"
 
 
 @pytest.fixture(params=["1.0", "1.1"])
@@ -124,7 +124,7 @@ def test_a_vendors_library_is_taken_only_where_its_child_is_right(fake_vendor: b
     q, k = torch.randn(2, 4, 7, 16).half(), torch.randn(2, 2, 7, 16).half()
     with safe_attention(device="cpu"):
         found = F.scaled_dot_product_attention(q, k, k, is_causal=True, enable_gqa=True)
-    chosen = attend.choices()[0]
+    chosen = attend.choices.all()[0]
     assert chosen.path == ("vendor" if fake_vendor else "sdpa"), str(chosen)
     assert chosen.outcomes[0].verdict == ("pass" if fake_vendor else "wrong-output")
     expected = F.scaled_dot_product_attention(q.double(), k.double(), k.double(), is_causal=True, enable_gqa=True)

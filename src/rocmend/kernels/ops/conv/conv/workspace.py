@@ -1,8 +1,10 @@
-"""How much memory the columns of one block of a convolution may take."""
+"""Blocks of a convolution's output positions, and how much memory the columns of one may take."""
 
 from __future__ import annotations
 
+import math
 import os
+from collections.abc import Iterator, Sequence
 
 import torch
 
@@ -41,3 +43,25 @@ def workspace_bytes(device: torch.device, needed_bytes: int) -> int:
     if capturing or torch.are_deterministic_algorithms_enabled():
         return _FIXED_BYTES
     return max(_LEAST_BYTES, min(_LARGEST_BYTES, _free_bytes(device) // _SHARE))
+
+
+def blocks(shape: Sequence[int], limit: int) -> Iterator[tuple[slice, ...]]:
+    """Cut an index space into boxes of at most ``limit`` positions, splitting leading axes first.
+
+    Args:
+        shape: Size of each axis.
+        limit: Positions in a box at most; at least one is always taken.
+    """
+    if not shape or math.prod(shape) <= limit:
+        yield tuple(slice(0, size) for size in shape)
+        return
+    inner = math.prod(shape[1:])
+    if inner <= limit:
+        step = max(1, limit // max(1, inner))
+        rest = tuple(slice(0, size) for size in shape[1:])
+        for start in range(0, shape[0], step):
+            yield (slice(start, min(start + step, shape[0])), *rest)
+        return
+    for start in range(shape[0]):
+        for tail in blocks(shape[1:], limit):
+            yield (slice(start, start + 1), *tail)

@@ -8,8 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rocmend.torch import gemm
-from rocmend.torch.geometry import ConvolutionError, Geometry, make_geometry
+from rocmend.kernels.ops.conv.conv import columns
+from rocmend.kernels.ops.conv.conv.geometry import Geometry, geometry_of, transposed_geometry_of
+from rocmend.kernels.ops.conv.conv.operands import five
 
 FLOATING = frozenset({torch.float16, torch.bfloat16, torch.float32, torch.float64})
 """The dtypes that the matrix path takes; others stay on the native path."""
@@ -46,24 +47,14 @@ def convolution(  # noqa: PLR0913,PLR0917  the operator's own signature
         ``(N, O, *output)`` in the memory format that the native operator would choose.
 
     Raises:
-        RuntimeError: The shapes do not make a convolution; PyTorch's own check and words.
-        ConvolutionError: A parameter has the wrong count or range, or the output would have a negative size.
+        RuntimeError: The arguments do not make a convolution; PyTorch's own check and words.
+        UsageError: The output would have a negative size.
     """
-    geometry = make_geometry(
-        source.ndim - 2, stride, padding, dilation, output_padding, transposed=transposed, groups=groups
-    )
-    layout = _memory_format(source, weight, bias, geometry, None)
-    last = layout is not torch.contiguous_format
-    output = geometry.output_size(source.shape[2:], weight.shape[2:])
-    if any(size < 0 for size in output):
-        raise ConvolutionError(
-            "convolution",
-            f"expected an output of no negative size, got {output}.",
-            why=f"Input size {tuple(source.shape[2:])}, kernel {tuple(weight.shape[2:])}, padding {geometry.padding}.",
-            next_step="Give a larger input or less padding.",
-        )
-    apply = gemm.input_gradient if transposed else gemm.correlate
-    result = apply(source, weight, geometry, output, channels_last=last, limit_bytes=limit_bytes)
+    numbers = stride, padding, dilation, output_padding
+    geometry, layout = _geometry(source, weight, bias, None, numbers, transposed=transposed, groups=groups)
+    apply = columns.adjoint if transposed else columns.correlate
+    options: dict[str, Any] = {"channels_last": layout is not torch.contiguous_format, "limit_bytes": limit_bytes}
+    result = _like(apply(_last(source), _last(weight), geometry, **options), source.ndim)
     if bias is not None:
         result = result.add_(bias.reshape(1, -1, *[1] * (source.ndim - 2)))
     return result.contiguous(memory_format=layout)
@@ -103,39 +94,70 @@ def convolution_backward(  # noqa: PLR0913,PLR0917  the operator's own signature
     Returns:
         The three gradients, None for those that are not wanted.
     """
-    geometry = make_geometry(
-        source.ndim - 2, stride, padding, dilation, output_padding, transposed=transposed, groups=groups
-    )
-    layout = _memory_format(source, weight, None, geometry, bias_sizes)
+    numbers = stride, padding, dilation, output_padding
+    geometry, layout = _geometry(source, weight, None, bias_sizes, numbers, transposed=transposed, groups=groups)
     options: dict[str, Any] = {"channels_last": layout is not torch.contiguous_format, "limit_bytes": limit_bytes}
-    size, kernel = source.shape[2:], weight.shape[2:]
+    last, above = _last(source), _last(gradient)
     for_source = for_weight = for_bias = None
     if output_mask[0]:
-        apply = gemm.correlate if transposed else gemm.input_gradient
-        for_source = apply(gradient, weight, geometry, size, **options).contiguous(memory_format=layout)
+        apply = columns.correlate if transposed else columns.adjoint
+        found = apply(above, _last(weight), geometry, **options)
+        for_source = _like(found, source.ndim).contiguous(memory_format=layout)
     if output_mask[1]:
-        pair = (source, gradient) if transposed else (gradient, source)
-        for_weight = gemm.weight_gradient(*pair, kernel, geometry, **options).contiguous(memory_format=layout)
+        pair = (above, last) if transposed else (last, above)
+        found = columns.weight_gradient(*pair, geometry, **options)
+        for_weight = _like(found, weight.ndim).contiguous(memory_format=layout)
     if output_mask[2]:
         for_bias = gradient.sum([0, *range(2, gradient.ndim)])
     return for_source, for_weight, for_bias
 
 
-def _memory_format(
-    source: Tensor, weight: Tensor, bias: Tensor | None, geometry: Geometry, bias_sizes: Sequence[int] | None
-) -> torch.memory_format:
-    """Return the memory format of the native operator's result, which compiled graphs rely on; checks shapes too."""
+def _last(tensor: Tensor) -> Tensor:
+    """Return a tensor with channels first as one with channels last and three spatial axes."""
+    return five(tensor.movedim(1, -1))
+
+
+def _like(tensor: Tensor, axes: int) -> Tensor:
+    """Return a tensor with channels last and three spatial axes as one with so many axes, channels first."""
+    for _ in range(5 - axes):
+        tensor = tensor.select(1, 0)
+    return tensor.movedim(-1, 1)
+
+
+def _geometry(  # noqa: PLR0913  what torch checks together
+    source: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    bias_sizes: Sequence[int] | None,
+    numbers: Sequence[Sequence[int]],
+    *,
+    transposed: bool,
+    groups: int,
+) -> tuple[Geometry, torch.memory_format]:
+    """Return the geometry, and the memory format of the native operator's result, which compiled graphs rely on.
+
+    Args:
+        source: As in ``convolution``; so are the others.
+        weight: See source.
+        bias: See source.
+        bias_sizes: Shape of the bias, or None.
+        numbers: Stride, padding, dilation and output padding.
+        transposed: See source.
+        groups: See source.
+
+    Raises:
+        RuntimeError: The arguments do not make a convolution; PyTorch's own check and words.
+    """
+    rank = source.ndim - 2
+    stride, padding, dilation, extra = ([*each] * rank if len(each) == 1 else [*each] for each in numbers)
     backend = torch._C._select_conv_backend(  # noqa: SLF001  what PyTorch's own fake kernels ask
-        source,
-        weight,
-        bias,
-        list(geometry.stride),
-        list(geometry.padding),
-        list(geometry.dilation),
-        geometry.transposed,
-        list(geometry.output_padding),
-        geometry.groups,
-        bias_sizes,
+        source, weight, bias, stride, padding, dilation, transposed, extra, groups, bias_sizes
     )
     found = torch._C._conv_determine_backend_memory_format(source, weight, backend)  # noqa: SLF001  same
-    return found if source.ndim > 3 else torch.contiguous_format
+    shapes = [(one.shape[0], *one.shape[2:], one.shape[1]) for one in (source, weight)]
+    steps = tuple(stride), tuple(padding), tuple(dilation)
+    if transposed:
+        geometry = transposed_geometry_of(shapes[0], shapes[1], *steps, tuple(extra), groups)
+    else:
+        geometry = geometry_of("convolution", shapes[0], shapes[1], *steps, 1, groups, False)
+    return geometry, found if source.ndim > 3 else torch.contiguous_format

@@ -1,4 +1,4 @@
-"""Trying one path in this process: run as ``python -m rocmend.torch.probe`` by a supervisor that may have to end it.
+"""Try one path in this process: run as ``python -m rocmend.fallbacks.probe`` by a supervisor that may have to end it.
 
 Prints one line for each step, so that the supervisor knows where it stood. Each case is compared, forward and
 backward, with float64 on the CPU, over memory that was filled with NaN.
@@ -16,11 +16,11 @@ import torch
 from torch import Tensor
 
 from rocmend.core.verdict import Verdict
-from rocmend.torch import cases
-from rocmend.torch.attend import safe_attention
-from rocmend.torch.cases import TOLERANCE, Case
-from rocmend.torch.choice import MARK
-from rocmend.torch.conv import safe_conv
+from rocmend.fallbacks import cases
+from rocmend.fallbacks.attend import safe_attention
+from rocmend.fallbacks.cases import TOLERANCE, Case
+from rocmend.fallbacks.choice import MARK
+from rocmend.fallbacks.conv import safe_conv
 
 _TIMED_RUNS = 5
 _LONG_RUN_S = 2.0
@@ -134,7 +134,9 @@ def _judge(options: argparse.Namespace) -> tuple[Verdict, str, float]:
 
 def main(arguments: list[str] | None = None) -> int:
     """Try a path and say what came of it."""
-    parser = argparse.ArgumentParser(prog="python -m rocmend.torch.probe", description="Try one path of an operation.")
+    parser = argparse.ArgumentParser(
+        prog="python -m rocmend.fallbacks.probe", description="Try one path of an operation."
+    )
     parser.add_argument("kind", choices=("conv", "attention"))
     parser.add_argument("dtype", choices=("float16", "bfloat16", "float32", "float64"))
     parser.add_argument("size", type=int, help="spatial axes of a convolution, or the size of an attention head")

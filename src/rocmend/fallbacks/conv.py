@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import atexit
-import os
-import threading
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from rocmend.core.errors import UsageError
-from rocmend.torch.choice import Choice, announce, choose, try_path
-from rocmend.torch.convolution import FLOATING, convolution, convolution_backward
-from rocmend.torch.dispatch import DEVICE_TYPES, Override, call_original, without_vendor_library
+from rocmend.fallbacks.choice import Choice, choose, try_path
+from rocmend.fallbacks.convolution import FLOATING, convolution, convolution_backward
+from rocmend.fallbacks.dispatch import Override, call_original, without_vendor_library
+from rocmend.fallbacks.handle import Choices, Handle, device_type_of, mode_of
 
 MODES = ("auto", "native", "aten", "gemm")
 """``native`` is whatever PyTorch chooses (MIOpen or cuDNN), ``aten`` PyTorch's own kernels, ``gemm`` ours."""
 
 _OPERATOR = torch.ops.aten._convolution  # noqa: SLF001  the operator's name
 _COMPOSITE = "CompositeExplicitAutograd"
-_active: list[SafeConv] = []
-_choices: dict[tuple[str, torch.dtype, int], Choice] = {}
-_lock = threading.RLock()
 
 
-class SafeConv:
+class SafeConv(Handle):
     """Convolutions routed by a mode, until restored. Made by ``safe_conv``; a context manager.
 
     Attributes:
@@ -36,33 +31,14 @@ class SafeConv:
     """
 
     def __init__(self, mode: str, device_type: str, workspace_bytes: int | None) -> None:
-        self.mode = mode
-        self.device_type = device_type
         self.workspace_bytes = workspace_bytes
-        with _lock:
-            _override.hold(device_type)
-            _active.append(self)
-
-    def restore(self) -> None:
-        """Put convolutions back to how they were; a second call does nothing."""
-        with _lock:
-            if self in _active:
-                _active.remove(self)
-                _override.release(self.device_type)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _at: TracebackType | None
-    ) -> None:
-        self.restore()
+        super().__init__(mode, device_type)
 
     def path(self, source: Tensor) -> str:
         """Return the path that a convolution over ``source`` takes: native, aten or gemm."""
         if source.dtype not in FLOATING or source.ndim not in {3, 4, 5}:
             return "native"
-        return self.mode if self.mode != "auto" else choice_for(source.device, source.dtype, source.ndim - 2).path
+        return self.mode if self.mode != "auto" else choices.find(source.device, source.dtype, source.ndim - 2).path
 
 
 def safe_conv(mode: str | None = None, *, device: str | None = None, workspace_bytes: int | None = None) -> SafeConv:
@@ -81,34 +57,11 @@ def safe_conv(mode: str | None = None, *, device: str | None = None, workspace_b
     Raises:
         UsageError: The mode, the device type or the number of bytes is not one that there is.
     """
-    if mode in {None, "auto"}:
-        mode = os.environ.get("ROCMEND_SAFE_CONV") or "auto"
-    if mode not in MODES:
-        raise UsageError("safe_conv", f"expected a mode among {', '.join(MODES)}, got {mode!r}.")
-    device_type = torch.device(device).type if device else ("cuda" if torch.cuda.is_available() else "cpu")
-    if device_type not in DEVICE_TYPES:
-        raise UsageError("safe_conv", f"expected a device of type {' or '.join(DEVICE_TYPES)}, got {device!r}.")
+    mode = mode_of("safe_conv", mode, MODES, "ROCMEND_SAFE_CONV")
+    device_type = device_type_of("safe_conv", device)
     if workspace_bytes is not None and workspace_bytes < 1:
         raise UsageError("safe_conv", f"expected workspace_bytes from 1, got {workspace_bytes}.")
     return SafeConv(mode, device_type, workspace_bytes)
-
-
-def choice_for(device: torch.device, dtype: torch.dtype, rank: int) -> Choice:
-    """Return the path chosen for convolutions of a dtype and rank on a device; tries them at the first call.
-
-    Raises:
-        NoWorkingPathError: No path works.
-    """
-    key = (str(device), dtype, rank)
-    found = _choices.get(key)
-    if found is None:
-        with _lock:
-            found = _choices.get(key)
-            if found is None:
-                found = _choose(device, dtype, rank)
-                _choices[key] = found
-                announce(found, "native")
-    return found
 
 
 def _choose(device: torch.device, dtype: torch.dtype, rank: int) -> Choice:
@@ -118,19 +71,7 @@ def _choose(device: torch.device, dtype: torch.dtype, rank: int) -> Choice:
     return choose(f"conv{rank}d {name} on {device}", paths, lambda path: try_path(device, subject, path), fastest=True)
 
 
-def active() -> tuple[SafeConv, ...]:
-    """Return the handles in force, the last one deciding for its device type."""
-    return tuple(_active)
-
-
-def choices() -> tuple[Choice, ...]:
-    """Return the choices made so far in this process."""
-    return tuple(_choices.values())
-
-
-def forget() -> None:
-    """Forget the choices made in this process; what is kept on disk stays."""
-    _choices.clear()
+choices = Choices(_choose, lambda *_: "native")
 
 
 def settle() -> None:
@@ -148,14 +89,9 @@ def settle() -> None:
             torch.autograd.grad(leaf * 2, leaf)
 
 
-def _handle(source: Tensor) -> SafeConv | None:
-    kind = source.device.type
-    return next((handle for handle in reversed(_active) if handle.device_type == kind), None)
-
-
 def _forward(source: Tensor, weight: Tensor, bias: Tensor | None, *rest: Any) -> Tensor:
     """Stand for ``aten::_convolution``, to which every convolution comes."""
-    handle = _handle(source)
+    handle = SafeConv.deciding(source)
     path = handle.path(source) if handle else "native"
     if handle is not None and path == "gemm":
         return convolution(source, weight, bias, *rest[:6], limit_bytes=handle.workspace_bytes)
@@ -169,7 +105,7 @@ def _backward(
     gradient: Tensor, source: Tensor, weight: Tensor, *rest: Any
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
     """Stand for ``aten::convolution_backward``."""
-    handle = _handle(source)
+    handle = SafeConv.deciding(source)
     path = handle.path(source) if handle else "native"
     if handle is not None and path == "gemm":
         return convolution_backward(gradient, source, weight, *rest, limit_bytes=handle.workspace_bytes)
@@ -184,4 +120,4 @@ def _backward(
 
 
 atexit.register(settle)
-_override = Override({"_convolution": _forward, "convolution_backward": _backward})
+SafeConv.override = Override({"_convolution": _forward, "convolution_backward": _backward})

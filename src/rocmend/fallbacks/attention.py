@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rocmend.torch.dispatch import call_original
+from rocmend.fallbacks.dispatch import call_original
 
 TIERS = ("vendor", "sdpa", "eager")
 VENDOR_MODULES = ("aiter", "flash_attn")

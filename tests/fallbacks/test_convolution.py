@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch")
 
-from rocmend.torch.convolution import convolution, convolution_backward  # noqa: E402
+from rocmend.core.errors import UsageError  # noqa: E402
+from rocmend.fallbacks.convolution import convolution, convolution_backward  # noqa: E402
 
 pytestmark = pytest.mark.cpu
 
@@ -147,7 +148,14 @@ def test_a_kernel_larger_than_the_input_is_refused_as_natively() -> None:
 
 
 def test_a_negative_output_is_refused() -> None:
-    from rocmend.torch.geometry import ConvolutionError
-
-    with pytest.raises(ConvolutionError, match="no negative size"):
+    with pytest.raises(UsageError, match="no negative size"):
         convolution(torch.randn(1, 1, 2), torch.randn(1, 1, 2), None, [1], [5], [1], True, [0], 1)
+
+
+@pytest.mark.parametrize(
+    ("stride", "padding", "groups", "message"),
+    [([0], [0], 1, "stride"), ([1, 1, 1], [0], 1, "stride"), ([1], [-1], 1, "padding"), ([1], [0], 0, "groups")],
+)
+def test_parameters_out_of_range_are_refused_as_natively(stride: Any, padding: Any, groups: int, message: str) -> None:
+    with pytest.raises(RuntimeError, match=message):
+        convolution(torch.randn(1, 2, 5, 5), torch.randn(2, 2, 3, 3), None, stride, padding, [1], False, [0], groups)

@@ -1,4 +1,4 @@
-"""``python -m rocmend.torch``: the program runs as it would alone, with its convolutions routed."""
+"""``python -m rocmend.fallbacks``: the program runs as it would alone, with its convolutions routed."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ PROGRAM = """
 import sys
 import neighbour
 import torch
-from rocmend.torch import conv
+from rocmend.fallbacks import conv
 with torch.no_grad():
     torch.nn.Conv1d(2, 3, 3)(torch.randn(1, 2, 9))
-print(__name__, sys.argv[1:], conv.active()[0].mode if conv.active() else "none", neighbour.HERE)
+print(__name__, sys.argv[1:], conv.SafeConv.active[0].mode if conv.SafeConv.active else "none", neighbour.HERE)
 sys.exit(5)
 """
 
@@ -32,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "rocmend.torch", *arguments]
+    command = [sys.executable, "-m", "rocmend.fallbacks", *arguments]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
 
 

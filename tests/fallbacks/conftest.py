@@ -12,19 +12,19 @@ import pytest
 def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     import torch
 
-    from rocmend.torch import attend, conv
+    from rocmend.fallbacks import attend, conv
 
     monkeypatch.setenv("ROCMEND_CACHE_HOME", str(tmp_path / "home"))
     monkeypatch.delenv("ROCMEND_SAFE_CONV", raising=False)
     monkeypatch.delenv("ROCMEND_SAFE_ATTENTION", raising=False)
-    conv.forget()
-    attend.forget()
+    conv.choices.forget()
+    attend.choices.forget()
     torch.manual_seed(0)
     yield tmp_path / "home"
-    conv.forget()
-    attend.forget()
-    assert not conv.active(), "a test left convolutions routed"
-    assert not attend.active(), "a test left attention routed"
+    conv.choices.forget()
+    attend.choices.forget()
+    assert not conv.SafeConv.active, "a test left convolutions routed"
+    assert not attend.SafeAttention.active, "a test left attention routed"
 
 
 @pytest.fixture

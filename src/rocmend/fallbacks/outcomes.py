@@ -19,7 +19,7 @@ from rocmend.core.errors import DataError
 from rocmend.core.files import make_private, write_atomic
 from rocmend.core.private import cache_folder
 
-log = logging.getLogger("rocmend.torch")
+log = logging.getLogger("rocmend.fallbacks")
 
 _SCHEMA = 1
 _MOST_MACHINES = 16

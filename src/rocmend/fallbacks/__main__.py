@@ -1,4 +1,4 @@
-"""Running a script or module with convolutions and attention routed: ``python -m rocmend.torch script.py [args…]``."""
+"""Run a script or module with convolutions and attention routed: ``python -m rocmend.fallbacks script.py [args…]``."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from rocmend.core.errors import RocmendError
-from rocmend.torch import attend, conv, explain, safe_attention, safe_conv
+from rocmend.fallbacks import attend, conv, explain, safe_attention, safe_conv
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m rocmend.torch",
+        prog="python -m rocmend.fallbacks",
         description="Run a Python program with convolutions (and attention) routed through paths that work here.",
     )
     parser.add_argument("--conv", choices=(*conv.MODES, "off"), default="auto", help="path of convolutions")
@@ -31,7 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the program; leave as it leaves."""
     options = _parser().parse_args(arguments)
     if not options.module and not Path(options.program).exists():
-        sys.stderr.write(f"python -m rocmend.torch: there is no file {options.program}\n")
+        sys.stderr.write(f"python -m rocmend.fallbacks: there is no file {options.program}\n")
         return 2
     with ExitStack() as stack:
         try:

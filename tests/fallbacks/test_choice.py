@@ -12,9 +12,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from rocmend.core.supervise import CommandResult, Ending, run_command  # noqa: E402
-from rocmend.torch import choice, conv, convolution, explain, probe, safe_conv  # noqa: E402
-from rocmend.torch.choice import MARK, NoWorkingPathError, choose, read_result, try_path  # noqa: E402
-from rocmend.torch.outcomes import Outcome, OutcomeCache  # noqa: E402
+from rocmend.fallbacks import choice, conv, convolution, explain, probe, safe_conv  # noqa: E402
+from rocmend.fallbacks.choice import MARK, NoWorkingPathError, choose, read_result, try_path  # noqa: E402
+from rocmend.fallbacks.outcomes import Outcome, OutcomeCache  # noqa: E402
 
 pytestmark = pytest.mark.cpu
 CPU = torch.device("cpu")
@@ -96,7 +96,7 @@ def test_a_real_child_proves_a_path_once(monkeypatch: pytest.MonkeyPatch, own_ho
     assert "conv1d float32 on cpu: native: it works here" in text
     assert "in force on cpu devices, mode auto" in text
     assert "not in force" in explain()
-    conv.forget()
+    conv.choices.forget()
     with safe_conv(device="cpu"):
         torch.nn.functional.conv1d(torch.randn(1, 2, 9), torch.randn(3, 2, 3))
     assert len(started) == 1
