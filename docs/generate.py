@@ -14,6 +14,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+import call_path  # type: ignore[import-not-found]  # stands beside this file
 import click
 
 from rocmend.cli.base import RocmendCommand
@@ -29,6 +30,7 @@ from rocmend.doctor.explain import explain
 from rocmend.kb.entry import Entry, Status
 from rocmend.kb.general import headline
 from rocmend.kb.load import Knowledge, load_entries
+from rocmend.kernels.compiled.run import SAME_CODE
 from rocmend.kernels.compiled.table import Row, read_table
 from rocmend.machine.facts import declared_facts
 from rocmend.mlx.programs.left_out import BEHAVES, DIFFERENT, GPU_TESTS, LEFT_OUT, TESTS
@@ -210,6 +212,7 @@ def _compiled_kernels(folder: Path) -> None:
             markdown.render(kernels_page(own)),
             "[All compiled kernels](../kernels-compiled.md).",
         )
+    others = "; ".join(f"{', '.join(names)} as on {name}" for name, names in SAME_CODE.items())
     versions = ", ".join(sorted({row.triton for row in rows}))
     wrong = sum(bool(row.findings) for row in rows)
     text = (
@@ -218,6 +221,7 @@ def _compiled_kernels(folder: Path) -> None:
         f"`rocmend kernels compile`. {f'{wrong} have findings.' if wrong else 'None has a finding.'} Compiled only, "
         "not run.\n\n"
         + overview(rows)
+        + f"\n\nThe machine code is the same on {others}."
         + "\n\nA finding is one of these:\n\n"
         + checks_text()
         + "\n\nOccupancy is counted in wavefronts a SIMD holds, the LDS of the workgroup taken into account. Spills are"
@@ -248,6 +252,10 @@ _MLX_TABLES = (
 )
 
 
+def _call_path(folder: Path) -> None:
+    write_atomic(folder / "quantized-matmul-path.md", call_path.page())
+
+
 def _mlx_coverage(folder: Path) -> None:
     parts = [_MLX]
     for title, first, second, table, text in _MLX_TABLES:
@@ -265,7 +273,7 @@ def generate(folder: Path) -> None:
     """Write every generated page below ``folder``, after removing those of an earlier run."""
     for page in folder.rglob("*.md"):
         page.unlink()
-    for part in (_commands, _knowledge, _targets, _facts, _port_rules, _compiled_kernels, _mlx_coverage):
+    for part in (_commands, _knowledge, _targets, _facts, _port_rules, _compiled_kernels, _call_path, _mlx_coverage):
         part(folder)
 
 

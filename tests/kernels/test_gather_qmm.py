@@ -13,8 +13,7 @@ pytest.importorskip("triton")
 
 from rocmend.core.errors import UsageError
 from rocmend.kernels import backends, dequantize, executor, gather_mm, gather_qmm, gather_qmm_swiglu, quantize, select
-from rocmend.kernels.ops.moe.gather_qmm import Problem
-from rocmend.kernels.ops.moe.gather_qmm.host import kernel_of
+from rocmend.kernels.ops.moe.gather_qmm import OP, Problem
 from rocmend.kernels.target import by_name
 from rocmend.kernels.tuning import Config
 from rocmend.kernels.tuning.lookup import forced
@@ -132,7 +131,7 @@ def test_tiles_of_many_rows(chosen: str, height: int) -> None:
     index = torch.randint(4, (50, 2), generator=generator)
     index = {"one": index * 0 + 1, "last": index // 3 * 3, "random": index}[chosen]
     record = Config({"BM": height, "BN": 32, "BK": 256, "STAGES": 2, "HALVED": True, "num_warps": 4})
-    with select.prefer("triton"), forced("gather_qmm", "tiles", record):
+    with select.prefer("tiles"), forced("gather_qmm", "tiles", record):
         out = gather_qmm(x, *parts, rhs_indices=index)
     torch.testing.assert_close(out[:, :, 0].double(), _wanted(x[:, 0, 0], parts, index), rtol=2e-3, atol=2e-2)
 
@@ -160,8 +159,8 @@ def test_rows_that_share_experts(form: tuple[str, int, int], chosen: str, dtype:
     index = {"one": index * 0 + 1, "last": index // 3 * 3, "random": index}[chosen]
     options: Any = {"rhs_indices": index, "group_size": group, "bits": bits, "mode": mode}
     problem = Problem(str(dtype)[6:], mode, bits, group, True, False, index.numel(), 1, 24, 256, 4)
-    assert kernel_of(problem, by_name("gfx1151")) == "grouped"
-    with select.prefer("triton"):
+    assert select.select(OP, problem, by_name("gfx1151"), "triton").implementation == "grouped"
+    with select.prefer("grouped"):
         out, fused = gather_qmm(x, *parts[0], **options), gather_qmm_swiglu(x, *parts, **options)
     gate, up = (
         torch.einsum(
@@ -189,7 +188,7 @@ def test_rows_that_share_experts(form: tuple[str, int, int], chosen: str, dtype:
 def test_rows_share_experts_from_as_many_on_as_there_are(pairs: int, target: str, kernel: str) -> None:
     """Fewer are computed by themselves, and so are they where a product on 16 rows costs 16 times that of one."""
     problem = Problem("bfloat16", "affine", 4, 64, True, True, pairs, 1, 768, 2048, 128)
-    assert kernel_of(problem, by_name(target)) == kernel
+    assert select.select(OP, problem, by_name(target), "triton").implementation == kernel
 
 
 @pytest.mark.slow

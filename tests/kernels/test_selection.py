@@ -30,6 +30,14 @@ HALF = ("float32", "bfloat16")
 SIZES = ((256, 512), (4096, 4096), (14336, 4096), (1024, 65536))
 GRIDS: dict[str, tuple[Any, ...]] = {
     "quantized_matmul": (HALF, every_format(), (True, False), (1, 2), (1, 2, 5, 16, 17, 64, 2048), SIZES),
+    "gather_qmm": (
+        HALF,
+        tuple((*form, True, gated) for form in every_format() for gated in (False, True)),
+        ((1, 1), (8, 1), (33, 1), (128, 1), (512, 1), (4096, 1), (2, 5)),
+        ((768, 2048), (2048, 768), (1440, 2880)),
+        (8, 128),
+        (False, True),
+    ),
     "quantized_attention": (
         HALF,
         (1, 3),

@@ -13,13 +13,8 @@ from collections.abc import Iterator
 
 from rocmend.kernels import backends, caches
 from rocmend.kernels.op import Implementation
-from rocmend.kernels.target import Target
 
 VARIABLE = "ROCMEND_KERNELS_WITHOUT"
-_STILL = (
-    "gather_qmm.moe_gemv", "gather_qmm.moe_gemv_persistent", "gather_qmm.grouped_gemm",
-    "gather_qmm.tiles",
-)  # fmt: skip
 log = logging.getLogger("rocmend.kernels")
 
 
@@ -45,7 +40,7 @@ def kernels(vendor: str | None = None) -> tuple[str, ...]:
 
 def _check(names: frozenset[str]) -> None:
     """Report the names of no kernel, as nothing is switched off by them."""
-    known = ("nvidia", *kernels(), *_STILL) if names else ()
+    known = ("nvidia", *kernels()) if names else ()
     for name in sorted(names.difference(known)):
         log.warning("%s: no kernel is called %r; there are %s", VARIABLE, name, ", ".join(known))
 
@@ -57,11 +52,6 @@ def is_switched_off(op: str, kernel: Implementation) -> bool:
         _unchecked = False
         _check(_names)
     return bool(_names) and not _names.isdisjoint((f"{op}.{kernel.name}", kernel.vendor))
-
-
-def nvidia_only(kernel: str, target: Target) -> bool:
-    """Return whether a kernel that only NVIDIA GPUs run is taken on a target."""
-    return target.vendor == "nvidia" and not _names & {kernel, "nvidia"}
 
 
 @contextlib.contextmanager

@@ -199,10 +199,6 @@ def _of_rows(rows: Any, dtype: Dtype | None) -> Node:
     return leaf(tensor_of(rows, shape, kinds.rank, dtype or natural), dtype or natural)._n
 
 
-# Python's kinds of numbers, in the widest type of each
-_SCRATCH = (torch.bool, torch.int64, torch.float32, torch.complex64)
-
-
 def tensor_of(rows: Any, shape: tuple[int, ...], rank: int, dtype: Dtype) -> torch.Tensor:
     """Return a tensor, stored as ``dtype``, of nested rows of numbers of a kind."""
     scratch = float64 if dtype is float64 and rank == 2 else (bool_, int64, float32, complex64)[rank]

@@ -44,8 +44,6 @@ def _as_type(node: Node, tensor: Any) -> Any:
 # its rules stand in cast.py
 ASTYPE = Primitive("AsType", _as_type, elementwise=True)
 
-_INT_OF = {"int8": torch.int8, "uint8": torch.uint8, "int16": torch.int16, "uint16": torch.int16}
-
 
 def converted(tensor: Any, source: Dtype, target: Dtype) -> Any:
     """Convert a tensor stored as ``source`` to one stored as ``target``, value by value as C++ does."""

@@ -21,7 +21,7 @@ from rocmend.kernels import backends, executor, gather_qmm, gather_qmm_swiglu
 from rocmend.kernels.backends.hopper.gather_qmm import grouped_gemm
 from rocmend.kernels.backends.hopper.gather_qmm.kernels import grouped_gemm_ptx as blocks
 from rocmend.kernels.common.formats import E2M1
-from rocmend.kernels.ops.moe.gather_qmm import Problem, shape_class
+from rocmend.kernels.ops.moe.gather_qmm import Problem
 from rocmend.kernels.target import by_name
 from rocmend.kernels.tuning import Config, config_for
 from rocmend.kernels.tuning.config import Value
@@ -397,15 +397,15 @@ def _problem(**change: Any) -> Problem:
 )  # fmt: skip
 def test_other_problems_take_other_kernels(change: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backends, "MEASURED", True)
-    assert grouped_gemm.suits(_problem(), H200)
-    assert grouped_gemm.suits(_problem(mode="mxfp4", group_size=32), H200)
-    assert not grouped_gemm.suits(_problem(**change), H200)
+    assert grouped_gemm.rejects(_problem(), H200) is None
+    assert grouped_gemm.rejects(_problem(mode="mxfp4", group_size=32), H200) is None
+    assert grouped_gemm.rejects(_problem(**change), H200)
 
 
 @pytest.mark.parametrize("name", ["gfx1100", "gfx942", "sm80", "sm100", "cpu"])
 def test_other_targets_take_other_kernels(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backends, "MEASURED", True)
-    assert not grouped_gemm.suits(_problem(), by_name(name))
+    assert grouped_gemm.rejects(_problem(), by_name(name))
 
 
 def test_units_of_work_fill_programs() -> None:
@@ -454,7 +454,7 @@ def test_shapes_have_room_for_sums() -> None:
 def _taken(**change: Any) -> bool:
     """Return whether the records on file take a problem with a gate."""
     problem = _problem(gated=True, **change)
-    class_ = grouped_gemm.class_of(problem, shape_class(problem))
+    class_ = grouped_gemm.class_of(problem, H200)
     return grouped_gemm.fits(problem, config_for("gather_qmm", "grouped_gemm", class_, H200), H200)
 
 
@@ -466,7 +466,7 @@ def test_gates_take_it_where_it_was_faster() -> None:
 
 def _mxfp4_taken(**change: Any) -> bool:
     problem = _problem(mode="mxfp4", group_size=32, **change)
-    config = config_for("gather_qmm", "grouped_gemm", grouped_gemm.class_of(problem, shape_class(problem)), H200)
+    config = config_for("gather_qmm", "grouped_gemm", grouped_gemm.class_of(problem, H200), H200)
     return grouped_gemm.fits(problem, config, H200)
 
 
@@ -518,9 +518,11 @@ def test_some_rows_of_each_expert_take_the_kernel(mode: str, gated: bool, monkey
 
 
 def test_records_have_room_for_x_and_slots() -> None:
-    for kind in ("low", "middle", "tall"):
+    for each in (4, 48, 128):
         for gated in (False, True):
             for form in ({}, {"mode": "mxfp4", "group_size": 32}):
                 problem = _problem(gated=gated, **form)
-                config = config_for("gather_qmm", "grouped_gemm", grouped_gemm.class_of(problem, kind), H200)
-                assert config["TILES"] == 0 or grouped_gemm.lds_bytes(problem, config) <= H200.lds_bytes
+                problem = problem._replace(pairs=each * problem.experts)
+                config = config_for("gather_qmm", "grouped_gemm", grouped_gemm.class_of(problem, H200), H200)
+                taken = grouped_gemm.tiles_of(problem) <= config["TILES"]
+                assert not taken or grouped_gemm.lds_bytes(problem, config) <= H200.lds_bytes

@@ -22,7 +22,7 @@ from rocmend.kernels.backends.hopper.gather_qmm import moe_gemv
 from rocmend.kernels.backends.hopper.gather_qmm.kernels import moe_gemv_ptx as blocks
 from rocmend.kernels.ops.moe.gather_qmm import Problem
 from rocmend.kernels.target import by_name
-from rocmend.kernels.tuning import Config, config_for
+from rocmend.kernels.tuning import Config
 from rocmend.kernels.tuning.lookup import forced
 
 pytestmark = pytest.mark.cpu
@@ -188,16 +188,16 @@ def _problem(**change: Any) -> Problem:
 )  # fmt: skip
 def test_other_problems_take_other_kernels(change: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backends, "MEASURED", True)
-    assert moe_gemv.suits(_problem(), H200)
-    assert moe_gemv.suits(_problem(mode="mxfp4", group_size=32), H200)
-    assert moe_gemv.suits(_problem(mode="mxfp4", group_size=32, n=2880, k=2880), H200)
-    assert not moe_gemv.suits(_problem(**change), H200)
+    assert moe_gemv.rejects(_problem(), H200) is None
+    assert moe_gemv.rejects(_problem(mode="mxfp4", group_size=32), H200) is None
+    assert moe_gemv.rejects(_problem(mode="mxfp4", group_size=32, n=2880, k=2880), H200) is None
+    assert moe_gemv.rejects(_problem(**change), H200)
 
 
 @pytest.mark.parametrize("name", ["gfx1100", "gfx942", "sm80", "cpu"])
 def test_other_targets_take_other_kernels(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backends, "MEASURED", True)
-    assert not moe_gemv.suits(_problem(), by_name(name))
+    assert moe_gemv.rejects(_problem(), by_name(name))
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def test_records_are_filed_by_bits_and_wavefronts(change: dict[str, Any], name: 
 
 def _mxfp4_taken(**change: Any) -> bool:
     problem = _problem(mode="mxfp4", group_size=32, **change)
-    return moe_gemv.pays(problem, config_for("gather_qmm", "moe_gemv", moe_gemv.class_of(problem, H200), H200))
+    return moe_gemv.avoid(problem, H200) is None
 
 
 def test_mxfp4_takes_it_where_it_was_faster() -> None:

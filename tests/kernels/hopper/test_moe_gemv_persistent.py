@@ -195,13 +195,13 @@ def _problem(**change: Any) -> Problem:
 )  # fmt: skip
 def test_other_problems_take_other_kernels(change: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backends, "MEASURED", True)
-    assert moe_gemv_persistent.suits(_problem(), H200)
-    assert not moe_gemv_persistent.suits(_problem(**change), H200)
+    assert moe_gemv_persistent.rejects(_problem(), H200) is None
+    assert moe_gemv_persistent.rejects(_problem(**change), H200)
 
 
 def test_eight_bits_take_the_kernel_with_more_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backends, "MEASURED", True)
-    assert moe_gemv_persistent.suits(_problem(bits=8, pairs=32), H200)
+    assert moe_gemv_persistent.rejects(_problem(bits=8, pairs=32), H200) is None
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def test_eight_bits_take_the_kernel_with_more_pairs(monkeypatch: pytest.MonkeyPa
     ids=str,
 )  # fmt: skip
 def test_records_are_filed_by_what_registers_depend_on(change: dict[str, Any], name: str) -> None:
-    assert moe_gemv_persistent.class_of(_problem(**change)) == name
+    assert moe_gemv_persistent.class_of(_problem(**change), H200) == name
 
 
 @pytest.mark.parametrize("k", [768, 1024, 2048, 4096])
@@ -227,14 +227,14 @@ def test_each_class_has_a_record(k: int, experts: int, bits: int) -> None:
     """Only a K in many parts takes the record of no class, whose programs are few."""
     filed = {record.shape_class for record in records("gather_qmm") if record.kernel == "moe_gemv_persistent"}
     for gated in (False, True):
-        class_ = moe_gemv_persistent.class_of(_problem(k=k, experts=experts, bits=bits, pairs=64, gated=gated))
+        class_ = moe_gemv_persistent.class_of(_problem(k=k, experts=experts, bits=bits, pairs=64, gated=gated), H200)
         assert class_ in filed or k * bits > 4096 * 4
 
 
 @pytest.mark.parametrize("name", ["gfx1100", "gfx942", "sm80", "cpu"])
 def test_other_targets_take_other_kernels(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backends, "MEASURED", True)
-    assert not moe_gemv_persistent.suits(_problem(), by_name(name))
+    assert moe_gemv_persistent.rejects(_problem(), by_name(name))
 
 
 @pytest.mark.parametrize("bits", [4, 8])

@@ -11,7 +11,7 @@ import importlib
 from collections.abc import Callable
 from importlib import util
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from rocmend.kernels.op import Implementation, Op, Problem
 from rocmend.kernels.target import Target
@@ -35,7 +35,7 @@ def implementations(op: Op, vendor: str) -> tuple[Implementation, ...]:
     """
     own = op.implementations
     first = next((index for index, one in enumerate(own) if one.tier == "triton"), 0)
-    more = tuple(one for folder in _folders(op.name, vendor) for one in getattr(folder, "IMPLEMENTATIONS", ()))
+    more = tuple(one for folder in _folders(op.name, vendor) for one in folder.IMPLEMENTATIONS)
     return (*own[:first], *more, *own[first:])
 
 
@@ -50,26 +50,6 @@ def beats_vendor(op: str, problem: Problem, target: Target) -> bool | None:
         folder.beats_vendor for folder in _folders(op, target.vendor) if hasattr(folder, "beats_vendor")
     ]
     return next((found for beats in asked if (found := beats(problem, target)) is not None), None)
-
-
-class Taken(NamedTuple):
-    """A kernel that takes a problem on a target.
-
-    Args:
-        kernel: Its name, as in tuning records and in ``ROCMEND_KERNELS_WITHOUT``.
-        shape_class: Class of its tuning records.
-        plan: Plans its launches; the op and its back ends agree on the arguments.
-    """
-
-    kernel: str
-    shape_class: str
-    plan: Callable[..., Any]
-
-
-def taken(op: str, problem: NamedTuple, target: Target, **about: Any) -> Taken | None:
-    """Return the kernel of a back end that takes an op's problem on a target; None where the op's own ones do."""
-    found = (folder.taken(problem, target, **about) for folder in _folders(op, target.vendor))
-    return next((one for one in found if one is not None), None)
 
 
 @functools.cache

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -167,6 +167,10 @@ class Case:
     deterministic: bool = True
     tolerance: Any = None
     implementation: str = ""
+
+    def by(self, implementation: str) -> Case:
+        """Return the case as one about an implementation."""
+        return replace(self, name=f"{self.name}-{implementation}", implementation=implementation)
 
     @property
     def preferences(self) -> tuple[str, ...]:

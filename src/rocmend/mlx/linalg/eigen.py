@@ -30,10 +30,6 @@ for _each in (EIG, EIGVALS, EIGH, EIGVALSH):
     batched(_each)
 
 
-def _where(stream: Any) -> Any:
-    return stream if stream is None else as_stream(stream)
-
-
 def _triangle(op: str, triangle: str) -> str:
     if triangle not in ("L", "U"):
         raise ValueError(f"[linalg::{op}] UPLO must be 'L' or 'U', got {triangle!r}.")
@@ -55,7 +51,7 @@ def eigvals(a: array, *, stream: Any = None) -> array:
     """
     a = to_array(a)
     check_matrix("eigvals", a, COMPLEX, square=True)
-    return record(EIGVALS, (a._n,), a.shape[:-1], dtypes.complex64, None, None, _where(stream))
+    return record(EIGVALS, (a._n,), a.shape[:-1], dtypes.complex64, None, None, as_stream(stream))
 
 
 def eig(a: array, *, stream: Any = None) -> tuple[array, array]:
@@ -74,7 +70,7 @@ def eig(a: array, *, stream: Any = None) -> tuple[array, array]:
     a = to_array(a)
     check_matrix("eig", a, COMPLEX, square=True)
     outputs = [(a.shape[:-1], dtypes.complex64), (a.shape, dtypes.complex64)]
-    values, vectors = record_many(EIG, (a._n,), outputs, None, None, _where(stream))
+    values, vectors = record_many(EIG, (a._n,), outputs, None, None, as_stream(stream))
     return values, vectors
 
 
@@ -95,7 +91,7 @@ def eigvalsh(a: array, UPLO: str = "L", *, stream: Any = None) -> array:
     a = to_array(a)
     check_matrix("eigvalsh", a, COMPLEX, square=True)
     triangle = _triangle("eigvalsh", UPLO)
-    return record(EIGVALSH, (a._n,), a.shape[:-1], real_of(a.dtype), triangle, None, _where(stream))
+    return record(EIGVALSH, (a._n,), a.shape[:-1], real_of(a.dtype), triangle, None, as_stream(stream))
 
 
 def eigh(a: array, UPLO: str = "L", *, stream: Any = None) -> tuple[array, array]:
@@ -115,5 +111,5 @@ def eigh(a: array, UPLO: str = "L", *, stream: Any = None) -> tuple[array, array
     a = to_array(a)
     check_matrix("eigh", a, COMPLEX, square=True)
     outputs = [(a.shape[:-1], real_of(a.dtype)), (a.shape, a.dtype)]
-    values, vectors = record_many(EIGH, (a._n,), outputs, _triangle("eigh", UPLO), None, _where(stream))
+    values, vectors = record_many(EIGH, (a._n,), outputs, _triangle("eigh", UPLO), None, as_stream(stream))
     return values, vectors

@@ -52,10 +52,6 @@ for _each in (SVD, SINGULAR, QR, CHOLESKY, CHOLESKY_INV, LU, LU_FACTOR):
     batched(_each)
 
 
-def _where(stream: Any) -> Any:
-    return stream if stream is None else as_stream(stream)
-
-
 def qr(a: array, *, stream: Any = None) -> tuple[array, array]:
     """Factorise matrices into one with orthonormal columns and an upper triangular one: ``a = Q R``.
 
@@ -74,7 +70,7 @@ def qr(a: array, *, stream: Any = None) -> tuple[array, array]:
     *batch, m, n = a.shape
     k = min(m, n)
     outputs = [((*batch, m, k), a.dtype), ((*batch, k, n), a.dtype)]
-    q, r = record_many(QR, (a._n,), outputs, None, None, _where(stream))
+    q, r = record_many(QR, (a._n,), outputs, None, None, as_stream(stream))
     return q, r
 
 
@@ -97,9 +93,9 @@ def svd(a: array, compute_uv: bool = True, *, stream: Any = None) -> Any:
     *batch, m, n = a.shape
     values = ((*batch, min(m, n)), real_of(a.dtype))
     if not compute_uv:
-        return record(SINGULAR, (a._n,), *values, False, None, _where(stream))
+        return record(SINGULAR, (a._n,), *values, False, None, as_stream(stream))
     outputs = [((*batch, m, m), a.dtype), values, ((*batch, n, n), a.dtype)]
-    return record_many(SVD, (a._n,), outputs, True, None, _where(stream))
+    return record_many(SVD, (a._n,), outputs, True, None, as_stream(stream))
 
 
 def cholesky(a: array, upper: bool = False, *, stream: Any = None) -> array:
@@ -118,7 +114,7 @@ def cholesky(a: array, upper: bool = False, *, stream: Any = None) -> array:
     """
     a = to_array(a)
     check_matrix("cholesky", a, square=True)
-    return record(CHOLESKY, (a._n,), a.shape, a.dtype, bool(upper), None, _where(stream))
+    return record(CHOLESKY, (a._n,), a.shape, a.dtype, bool(upper), None, as_stream(stream))
 
 
 def cholesky_inv(a: array, upper: bool = False, *, stream: Any = None) -> array:
@@ -137,7 +133,7 @@ def cholesky_inv(a: array, upper: bool = False, *, stream: Any = None) -> array:
     """
     a = to_array(a)
     check_matrix("cholesky_inv", a, square=True)
-    return record(CHOLESKY_INV, (a._n,), a.shape, a.dtype, bool(upper), None, _where(stream))
+    return record(CHOLESKY_INV, (a._n,), a.shape, a.dtype, bool(upper), None, as_stream(stream))
 
 
 def lu(a: array, *, stream: Any = None) -> tuple[array, array, array]:
@@ -159,7 +155,7 @@ def lu(a: array, *, stream: Any = None) -> tuple[array, array, array]:
     *batch, m, n = a.shape
     k = min(m, n)
     outputs = [((*batch, m), dtypes.uint32), ((*batch, m, k), a.dtype), ((*batch, k, n), a.dtype)]
-    p, lower, upper = record_many(LU, (a._n,), outputs, None, None, _where(stream))
+    p, lower, upper = record_many(LU, (a._n,), outputs, None, None, as_stream(stream))
     return p, lower, upper
 
 
@@ -181,5 +177,5 @@ def lu_factor(a: array, *, stream: Any = None) -> tuple[array, array]:
     check_matrix("lu_factor", a)
     *batch, m, n = a.shape
     outputs = [(a.shape, a.dtype), ((*batch, min(m, n)), dtypes.uint32)]
-    packed, pivots = record_many(LU_FACTOR, (a._n,), outputs, None, None, _where(stream))
+    packed, pivots = record_many(LU_FACTOR, (a._n,), outputs, None, None, as_stream(stream))
     return packed, pivots

@@ -57,10 +57,6 @@ for _each in (INV, TRI_INV, PINV, DET, SLOGDET):
     batched(_each)
 
 
-def _where(stream: Any) -> Any:
-    return stream if stream is None else as_stream(stream)
-
-
 def inv(a: array, *, stream: Any = None) -> array:
     """Invert square matrices.
 
@@ -77,7 +73,7 @@ def inv(a: array, *, stream: Any = None) -> array:
     """
     a = to_array(a)
     check_matrix("inv", a, square=True)
-    return record(INV, (a._n,), a.shape, a.dtype, None, None, _where(stream))
+    return record(INV, (a._n,), a.shape, a.dtype, None, None, as_stream(stream))
 
 
 def tri_inv(a: array, upper: bool = False, *, stream: Any = None) -> array:
@@ -96,7 +92,7 @@ def tri_inv(a: array, upper: bool = False, *, stream: Any = None) -> array:
     """
     a = to_array(a)
     check_matrix("tri_inv", a, square=True)
-    return record(TRI_INV, (a._n,), a.shape, a.dtype, bool(upper), None, _where(stream))
+    return record(TRI_INV, (a._n,), a.shape, a.dtype, bool(upper), None, as_stream(stream))
 
 
 def pinv(a: array, *, stream: Any = None) -> array:
@@ -115,7 +111,7 @@ def pinv(a: array, *, stream: Any = None) -> array:
     a = to_array(a)
     check_matrix("pinv", a)
     *batch, m, n = a.shape
-    return record(PINV, (a._n,), (*batch, n, m), a.dtype, None, None, _where(stream))
+    return record(PINV, (a._n,), (*batch, n, m), a.dtype, None, None, as_stream(stream))
 
 
 def _system(op: str, a: array, b: array, stream: Any) -> tuple[array, array, bool]:
@@ -166,7 +162,7 @@ def solve(a: array, b: array, *, stream: Any = None) -> array:
     """
     a, b, vector = _system("solve", a, b, stream)
     shape = (*broadcast_shapes(a.shape[:-2], b.shape[:-2]), *b.shape[-2:])
-    out = record(SOLVE, (a._n, b._n), shape, a.dtype, None, None, _where(stream))
+    out = record(SOLVE, (a._n, b._n), shape, a.dtype, None, None, as_stream(stream))
     return ops.squeeze(out, -1, stream=stream) if vector else out
 
 
@@ -187,7 +183,7 @@ def solve_triangular(a: array, b: array, *, upper: bool = False, stream: Any = N
     """
     a, b, vector = _system("solve_triangular", a, b, stream)
     shape = (*broadcast_shapes(a.shape[:-2], b.shape[:-2]), *b.shape[-2:])
-    out = record(SOLVE_TRIANGULAR, (a._n, b._n), shape, a.dtype, bool(upper), None, _where(stream))
+    out = record(SOLVE_TRIANGULAR, (a._n, b._n), shape, a.dtype, bool(upper), None, as_stream(stream))
     return ops.squeeze(out, -1, stream=stream) if vector else out
 
 
@@ -231,7 +227,7 @@ def det(a: array, *, stream: Any = None) -> array:
         ValueError: another type, fewer than two axes, or not square.
     """
     a = _for_det("det", a, stream)
-    return record(DET, (a._n,), a.shape[:-2], a.dtype, None, None, _where(stream))
+    return record(DET, (a._n,), a.shape[:-2], a.dtype, None, None, as_stream(stream))
 
 
 def slogdet(a: array, *, stream: Any = None) -> tuple[array, array]:
@@ -249,5 +245,5 @@ def slogdet(a: array, *, stream: Any = None) -> tuple[array, array]:
     """
     a = _for_det("slogdet", a, stream)
     outputs = [(a.shape[:-2], a.dtype)] * 2
-    sign, logarithm = record_many(SLOGDET, (a._n,), outputs, None, None, _where(stream))
+    sign, logarithm = record_many(SLOGDET, (a._n,), outputs, None, None, as_stream(stream))
     return sign, logarithm

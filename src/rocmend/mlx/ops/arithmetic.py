@@ -10,7 +10,8 @@ from rocmend.mlx.arguments import pair
 from rocmend.mlx.conversion import widened
 from rocmend.mlx.dtypes import bool_, complex64, uint64
 from rocmend.mlx.ops.define import MEET_FLOAT, MEET_REAL, binary
-from rocmend.mlx.ops.elementwise import primitive, simple, slopes, unbroadcast
+from rocmend.mlx.ops.elementwise import primitive, simple, slopes
+from rocmend.mlx.ops.shape_broadcast import unbroadcast
 from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:

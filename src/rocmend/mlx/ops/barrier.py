@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rocmend.mlx.arguments import to_array
 from rocmend.mlx.array import array, record_many
 from rocmend.mlx.ops.define import unary
-from rocmend.mlx.ops.elementwise import batched, flat
+from rocmend.mlx.ops.elementwise import flat
 from rocmend.mlx.primitive import STOP_GRADIENT, Primitive
 from rocmend.mlx.registry import ops
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = ["depends", "stop_gradient"]
 
-STOP_GRADIENT.vmap = batched
 stop_gradient = unary(
     "stop_gradient", STOP_GRADIENT, "Return the array itself, through which no derivative goes.", derivative=flat
 )

@@ -11,7 +11,7 @@ from rocmend.mlx.arguments import as_stream, to_array
 from rocmend.mlx.array import array, record, wrap
 from rocmend.mlx.conversion import ASTYPE
 from rocmend.mlx.dtypes import Dtype, bfloat16, bool_, complex64, float32, uint8
-from rocmend.mlx.ops.elementwise import batched, flat, primitive
+from rocmend.mlx.ops.elementwise import flat, primitive
 from rocmend.mlx.primitive import Primitive
 from rocmend.mlx.registry import ops
 
@@ -47,9 +47,6 @@ def astype(a: array, dtype: Dtype, /, *, stream: Any = None) -> array:
     if type(dtype) is not Dtype:
         raise TypeError(f"[astype] expected a Dtype such as mlx.core.float32, got {dtype!r}.")
     return record(ASTYPE, (x,), x.shape, dtype, x.dtype, None, stream if stream is None else as_stream(stream))
-
-
-ASTYPE.vmap = batched
 
 
 @ASTYPE.rule("vjp")

@@ -1,14 +1,15 @@
-"""What element-wise operations share: two operands of one type, and derivative and batching rules."""
+"""What element-wise operations share: two operands of one type, and derivatives."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from rocmend.mlx.arguments import broadcast_shapes, to_array
-from rocmend.mlx.array import array, record
+from rocmend.mlx.array import array
 from rocmend.mlx.construct import constant
 from rocmend.mlx.conversion import cast_node
 from rocmend.mlx.dtypes import float32, promote
+from rocmend.mlx.ops.shape_broadcast import broadcast, unbroadcast
 from rocmend.mlx.primitive import Primitive
 from rocmend.mlx.registry import ops
 
@@ -85,25 +86,7 @@ def operand(value: Any, dtype: Dtype) -> Node:
     return to_array(value, dtype)._n
 
 
-# -- derivatives and batching
-
-
-def unbroadcast(g: array, shape: Sequence[int]) -> array:
-    """Sum a cotangent over the axes along which its operand was broadcast to it."""
-    have = g._n.shape
-    want = tuple(shape)
-    if have == want:
-        return g
-    lead = len(have) - len(want)
-    axes = (*range(lead), *(i for i, size in enumerate(want, lead) if size == 1 and have[i] != 1))
-    if axes:
-        g = ops.sum(g, axis=axes, keepdims=True)
-    return ops.reshape(g, want) if g._n.shape != want else g
-
-
-def broadcasted(t: array, shape: tuple[int, ...]) -> array:
-    """Broadcast a tangent to the shape of the output."""
-    return t if t._n.shape == shape else ops.broadcast_to(t, shape)
+# -- derivatives
 
 
 def _times(g: array, factor: array, *, adjoint: bool) -> array:
@@ -147,7 +130,7 @@ def slopes(
         found = []
         for primal, of in ((x, first), (y, second)):
             whole = cotangent if of is None else _times(cotangent, of(node, x, y, output), adjoint=True)
-            found.append(unbroadcast(whole, primal.shape))
+            found.append(unbroadcast(whole, primal._n.shape))
         return found[0], found[1]
 
     def jvp(node: Node, primals: Sequence[array], tangents: Sequence[array | None], output: array) -> array:
@@ -160,7 +143,7 @@ def slopes(
             total = part if total is None else ops.add(total, part)
         if total is None:
             return ops.zeros_like(output)  # type: ignore[no-any-return]
-        return broadcasted(total, output.shape)
+        return broadcast(total, output._n.shape)
 
     return _rules(vjp, jvp)
 
@@ -186,33 +169,9 @@ def flat(op: Primitive) -> None:
     op.vjp, op.jvp = vjp, jvp
 
 
-def batched(node: Node, arrays: Sequence[array], axes: Sequence[int | None]) -> tuple[array, int]:
-    """Batch an element-wise operation: put the batch axes where they meet and record it again."""
-    axis = axes[0]
-    shape = arrays[0]._n.shape
-    if axis is None or any(a != axis for a in axes) or any(x._n.shape != shape for x in arrays):
-        axis = 0
-        ndim = max(x.ndim - (a is not None) for x, a in zip(arrays, axes, strict=True))
-        arrays = [_leading(x, a, ndim) for x, a in zip(arrays, axes, strict=True)]
-        shape = broadcast_shapes(*(x._n.shape for x in arrays))
-    out = record(node.op, tuple(x._n for x in arrays), shape, node.dtype, node.attrs, None, node.stream)  # type: ignore[arg-type]
-    return out, axis
-
-
-def _leading(x: array, axis: int | None, ndim: int) -> array:
-    """Return ``x`` with its batch axis first and room for ``ndim`` axes after it."""
-    if axis is None:
-        return x
-    if axis:
-        x = ops.moveaxis(x, axis, 0)
-    if x.ndim < ndim + 1:
-        x = ops.reshape(x, (x.shape[0], *([1] * (ndim + 1 - x.ndim)), *x.shape[1:]))
-    return x
-
-
 def primitive(name: str, run: Callable[..., Any], *, view: bool = False) -> Primitive:
-    """Return a new element-wise primitive that batches by broadcasting."""
-    return Primitive(name, run, elementwise=True, view=view, vmap=batched)
+    """Return a new element-wise primitive."""
+    return Primitive(name, run, elementwise=True, view=view)
 
 
 def simple(name: str, function: Callable[..., Any]) -> Primitive:

@@ -10,7 +10,7 @@ from rocmend.mlx.arguments import broadcast_shapes as meet
 from rocmend.mlx.array import array, record
 from rocmend.mlx.dtypes import bool_, uint16
 from rocmend.mlx.ops.shape import out_of_bounds, reshaped
-from rocmend.mlx.ops.shape_axes import moveaxis, permuted
+from rocmend.mlx.ops.shape_axes import moveaxis
 from rocmend.mlx.ops.shape_broadcast import broadcast, unbroadcast
 from rocmend.mlx.ops.slices import batched, cut
 from rocmend.mlx.primitive import Primitive
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from rocmend.mlx.node import Node
 
 __all__ = ["take", "take_along_axis"]
-
-Axes = tuple[int, ...]
 
 
 def inside(indices: torch.Tensor, size: int) -> torch.Tensor:
@@ -145,21 +143,6 @@ def _vmap(node: Any, arrays: Any, axes: Any) -> Any:
     x = moveaxis(x, x_axis, start)
     ndim = max(len(one._n.shape) for one in indices) - 1
     return gathered(x, [counted(size, ndim), *indices], start), start
-
-
-def gathered_at(x: array, indices: list[array], axes: Axes, stream: Any = None) -> tuple[array, int]:
-    """Read at places along any axes.
-
-    Returns:
-        The result, and where the axes of the places begin in it: where the axes were if they are consecutive, else in
-        front.
-    """
-    first = axes[0]
-    if axes != tuple(range(first, first + len(axes))):
-        rest = [axis for axis in range(len(x._n.shape)) if axis not in axes]
-        x = permuted(x, (*axes, *rest), stream)
-        first = 0
-    return gathered(x, indices, first, stream), first
 
 
 def _axis(op: str, axis: int, ndim: int) -> int:

@@ -33,6 +33,7 @@ _gathered: dict[Any, tuple[tuple[int, ...], Dtype, Any, bool]] = {}
 
 
 def _run(node: Node, x: torch.Tensor, w: torch.Tensor, *parts: torch.Tensor) -> torch.Tensor:
+    """Compute a recorded product: with the kernels where they take the device and type of x, else with torch."""
     transpose, form = node.attrs
     if kernel_use.fits(x):
         out: torch.Tensor = kernels.quantized_matmul(

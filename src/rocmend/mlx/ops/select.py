@@ -10,7 +10,8 @@ from rocmend.mlx.arguments import as_stream, to_array
 from rocmend.mlx.array import array, record, wrap
 from rocmend.mlx.conversion import cast_node
 from rocmend.mlx.dtypes import bfloat16, bool_, float16, float32
-from rocmend.mlx.ops.elementwise import broadcasted, meet, operands, simple, unbroadcast
+from rocmend.mlx.ops.elementwise import meet, operands, simple
+from rocmend.mlx.ops.shape_broadcast import broadcast, unbroadcast
 from rocmend.mlx.registry import ops
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def _where_vjp(
 def _where_jvp(node: Node, primals: Sequence[array], tangents: Sequence[array | None], output: array) -> array:
     zero = ops.full((), 0, node.dtype)
     _, x, y = (zero if tangent is None else tangent for tangent in tangents)
-    return broadcasted(where(primals[0], x, y), output.shape)
+    return broadcast(where(primals[0], x, y), output.shape)
 
 
 def clip(a: array, /, a_min: Any, a_max: Any, *, stream: Any = None) -> array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rocmend.mlx.arguments import AxisError, as_stream, to_array
+from rocmend.mlx.arguments import AxisError, as_stream, axis_of, to_array
 from rocmend.mlx.array import array, record, wrap
 from rocmend.mlx.primitive import Primitive
 
@@ -113,12 +113,6 @@ def transpose(a: array, /, axes: Sequence[int] | None = None, *, stream: Any = N
 permute_dims = transpose
 
 
-def _place(op: str, axis: int, ndim: int) -> int:
-    if not -ndim <= axis < ndim:
-        raise AxisError(f"[{op}] Invalid axis {axis} for array with {ndim} dimensions.")
-    return axis + ndim if axis < 0 else axis
-
-
 def moveaxis(a: array, /, source: int, destination: int, *, stream: Any = None) -> array:
     """Move one axis to another place; the others keep their order.
 
@@ -137,8 +131,8 @@ def moveaxis(a: array, /, source: int, destination: int, *, stream: Any = None) 
     a = to_array(a)
     ndim = len(a._n.shape)
     order = list(range(ndim))
-    axis = order.pop(_place("moveaxis", source, ndim))
-    order.insert(_place("moveaxis", destination, ndim), axis)
+    axis = order.pop(axis_of("moveaxis", source, ndim))
+    order.insert(axis_of("moveaxis", destination, ndim), axis)
     return permuted(a, tuple(order), None if stream is None else as_stream(stream))
 
 
@@ -160,7 +154,7 @@ def swapaxes(a: array, /, axis1: int, axis2: int, *, stream: Any = None) -> arra
     if type(a) is not array:
         a = to_array(a)
     ndim = len(a._n.shape)
-    axis1, axis2 = _place("swapaxes", axis1, ndim), _place("swapaxes", axis2, ndim)
+    axis1, axis2 = axis_of("swapaxes", axis1, ndim), axis_of("swapaxes", axis2, ndim)
     order = list(range(ndim))
     order[axis1], order[axis2] = axis2, axis1
     return permuted(a, tuple(order), None if stream is None else as_stream(stream))

@@ -81,9 +81,9 @@ def unbroadcast(x: array, shape: tuple[int, ...]) -> array:
     if wide == shape:
         return x
     skip = len(wide) - len(shape)
-    axes = (*range(skip), *[i + skip for i, size in enumerate(shape) if size == 1 and wide[i + skip] != 1])
+    axes = (*range(skip), *[i for i, size in enumerate(shape, skip) if size == 1 and wide[i] != 1])
     if axes:
-        x = ops.sum(x, axes)
+        x = ops.sum(x, axes, keepdims=True)
     return reshaped(x, shape)
 
 

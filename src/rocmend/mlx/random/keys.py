@@ -127,6 +127,7 @@ def _vmap(node: Node, arrays: Any, axes: Any) -> Any:
 
 
 @RANDOM_BITS.rule("vjp")
+@ONE_OF_TWO.rule("vjp")
 def _vjp(_: Node, primals: Any, __: array, ___: array) -> Any:
     return tuple(None for _ in primals)
 
@@ -134,11 +135,6 @@ def _vjp(_: Node, primals: Any, __: array, ___: array) -> Any:
 @RANDOM_BITS.rule("jvp")
 def _jvp(_: Node, __: Any, ___: Any, output: array) -> array:
     return ops.zeros_like(output)  # type: ignore[no-any-return]
-
-
-@ONE_OF_TWO.rule("vjp")
-def _key_vjp(_: Node, primals: Any, __: array, ___: array) -> Any:
-    return tuple(None for _ in primals)
 
 
 class _RandomState(list[array]):

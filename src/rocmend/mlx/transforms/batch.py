@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rocmend.mlx.array import wrap
 from rocmend.mlx.primitive import ITEM
 from rocmend.mlx.transforms import fallback
-from rocmend.mlx.transforms.graph import CUSTOM, between, items_of
+from rocmend.mlx.transforms.graph import CUSTOM, between, results
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +40,7 @@ def spread(
             values, where = known[id(node.inputs[0])]
             known[id(node)] = values[node.attrs], where[node.attrs]
             continue
-        given = [known.get(id(child)) or (_value(child), None) for child in node.inputs]
+        given = [known.get(id(child)) or (results(child), None) for child in node.inputs]
         inputs, where = [x for x, _ in given], [axis for _, axis in given]
         if all(axis is None for axis in where):
             # depends on arrays that are not batched, which stand for placeholders all the same
@@ -53,7 +53,3 @@ def spread(
         else:
             known[id(node)] = fallback.vmap(node, inputs, where, size)
     return [known.get(id(node)) or (wrap(node), None) for node in outputs]
-
-
-def _value(node: Node) -> Any:
-    return wrap(node) if node.op is None or node.op.outputs is None else items_of(node)

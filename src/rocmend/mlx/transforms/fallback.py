@@ -122,8 +122,11 @@ def vmap(node: Node, arrays: list[Any], axes: list[Any], size: int) -> Any:
     """Record a node's operation for a batch and return its values and their axes."""
     op: Primitive = node.op  # type: ignore[assignment]
     if op.elementwise and op.outputs is None:
-        aligned = tuple(_aligned(x, axis, len(node.shape))._n for x, axis in zip(arrays, axes, strict=True))
-        return record(op, aligned, (size, *node.shape), node.dtype, node.attrs, node.dyn, node.stream), 0
+        place, shape = axes[0], arrays[0]._n.shape
+        if place is None or any(axis != place for axis in axes) or any(x._n.shape != shape for x in arrays):
+            place, shape = 0, (size, *node.shape)
+            arrays = [_aligned(x, axis, len(node.shape)) for x, axis in zip(arrays, axes, strict=True)]
+        return record(op, tuple(x._n for x in arrays), shape, node.dtype, node.attrs, node.dyn, node.stream), place
     parts = []
     for i in range(size):
         inputs = tuple(

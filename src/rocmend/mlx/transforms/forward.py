@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rocmend.mlx.array import array, wrap
+from rocmend.mlx.array import array
 from rocmend.mlx.primitive import ITEM
 from rocmend.mlx.registry import ops
-from rocmend.mlx.transforms.graph import CUSTOM, between, items_of, primal, results
+from rocmend.mlx.transforms.graph import CUSTOM, between, primal, results
 from rocmend.mlx.transforms.reverse import pull, pulled
 
 if TYPE_CHECKING:
@@ -49,9 +49,7 @@ def pushed(node: Node, tangents: list[Any]) -> Any:
         return node.attrs.push(node, tangents)
     if op.jvp is None:  # type: ignore[union-attr]
         return _by_pulling(node, tangents)
-    primals = [
-        wrap(child) if child.op is None or child.op.outputs is None else items_of(child) for child in node.inputs
-    ]
+    primals = [results(child) for child in node.inputs]
     return op.jvp(node, primals, tangents, results(node))  # type: ignore[union-attr]
 
 

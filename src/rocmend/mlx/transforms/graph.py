@@ -31,12 +31,7 @@ def _moved(node: Node, primals: Any, tangents: Any, output: Any) -> Any:
     return tangents[0]
 
 
-def _batched(node: Node, arrays: Any, axes: Any) -> Any:
-    x = arrays[0]._n
-    return record(IDENTITY, (x,), x.shape, x.dtype, None, None, node.stream), axes[0]
-
-
-IDENTITY.vjp, IDENTITY.jvp, IDENTITY.vmap = _same, _moved, _batched
+IDENTITY.vjp, IDENTITY.jvp = _same, _moved
 
 
 def _outputs(node: Node, *tensors: Any) -> Any:

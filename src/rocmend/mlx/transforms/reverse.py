@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rocmend.mlx.array import array, wrap
+from rocmend.mlx.array import array
 from rocmend.mlx.primitive import ITEM
 from rocmend.mlx.registry import ops
 from rocmend.mlx.transforms import fallback
-from rocmend.mlx.transforms.graph import CUSTOM, between, items_of, results
+from rocmend.mlx.transforms.graph import CUSTOM, between, results
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,9 +68,7 @@ def pulled(node: Node, cotangent: Any, depends: set[int]) -> Sequence[array | No
         return node.attrs.pull(node, cotangent)  # type: ignore[no-any-return]
     if op.vjp is None:  # type: ignore[union-attr]
         return fallback.vjp(node, cotangent, depends)
-    primals = Primals(
-        wrap(child) if child.op is None or child.op.outputs is None else items_of(child) for child in node.inputs
-    )
+    primals = Primals(results(child) for child in node.inputs)
     primals.wanted = [id(child) in depends for child in node.inputs]
     if op.outputs is not None:  # type: ignore[union-attr]
         cotangent = tuple(cotangent)

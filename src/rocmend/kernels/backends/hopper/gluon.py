@@ -5,7 +5,6 @@ from __future__ import annotations
 from rocmend.kernels import backends
 from rocmend.kernels.op import first_reason
 from rocmend.kernels.target import Target
-from rocmend.kernels.without import nvidia_only
 
 
 def rejects_target(target: Target) -> str | None:
@@ -17,8 +16,3 @@ def rejects_target(target: Target) -> str | None:
         (target.vendor == "nvidia" and target.generation // 10 == 9, f"it is for Hopper (sm90), not {target.name}"),
         (backends.MEASURED, "it is written for Triton 3.6: Gluon changes from one release to the next"),
     )
-
-
-def on_target(target: Target, kernel: str) -> bool:
-    """Return whether a kernel in Gluon is taken on a target."""
-    return nvidia_only(kernel, target) and rejects_target(target) is None

@@ -1,25 +1,18 @@
-"""Plan the kernel in which a program has an expert's rows of x: some for each of many experts, on Hopper."""
+"""Where the kernel is taken in which a program has an expert's rows of x, on Hopper. Imports no torch."""
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-import torch
-
-from rocmend.kernels import backends
 from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.backends.hopper import gluon
 from rocmend.kernels.backends.hopper.gather_qmm.kernels.grouped_gemm_ptx import FORMS
-from rocmend.kernels.launch import LaunchPlan
-from rocmend.kernels.ops.moe.gather_qmm import Problem
-from rocmend.kernels.ops.moe.gather_qmm.arguments import Arguments
+from rocmend.kernels.op import first_reason
+from rocmend.kernels.ops.moe.gather_qmm import NAME, Problem, shape_class
 from rocmend.kernels.target import Target
-from rocmend.kernels.tuning import Config
+from rocmend.kernels.tuning import Config, config_for
 
-Launches = Callable[[Sequence[torch.Tensor | None]], None]
 HEIGHT = 128
 """Rows of a block of weights, which 8 wavefronts have."""
 PART = 512
@@ -39,18 +32,30 @@ LARGEST = 1 << 31
 """Bytes of x: places are 32 bits wide."""
 
 
-def suits(problem: Problem, target: Target) -> bool:
-    """Return whether the kernel takes a problem's types on a target."""
+def rejects(problem: Problem, target: Target) -> str | None:
+    """Say why the kernel does not take a problem on a target."""
     return (
-        gluon.on_target(target, "gather_qmm.grouped_gemm")
-        and problem.dtype == "bfloat16"
-        and (problem.mode, problem.bits, problem.group_size) in FORMS
-        and problem.transpose
-        and problem.m == 1
-        and problem.pairs <= MOST_PAIRS
-        and problem.experts <= MOST_EXPERTS
-        and problem.pairs * problem.k * 2 < LARGEST
+        gluon.rejects_target(target)
+        or first_reason(
+            (shape_class(problem) != "few", "each row has experts of its own"),
+            (not problem.lhs, "rows of x are given by index"),
+            (problem.dtype == "bfloat16", f"it takes bfloat16, not {problem.dtype}"),
+            (
+                (problem.mode, problem.bits, problem.group_size) in FORMS,
+                "it takes affine codes of 4 bits in groups of 64, and mxfp4",
+            ),
+            (problem.transpose, "the weights are not transposed"),
+            (problem.m == 1 and problem.pairs <= MOST_PAIRS, f"it takes up to {MOST_PAIRS} pairs of one row"),
+            (problem.experts <= MOST_EXPERTS, f"it takes up to {MOST_EXPERTS} experts"),
+            (problem.pairs * problem.k * 2 < LARGEST, "x has more bytes than places have bits for"),
+        )
+        or _rejects_shape(problem, target)
     )
+
+
+def _rejects_shape(problem: Problem, target: Target) -> str | None:
+    config = config_for(NAME, "grouped_gemm", class_of(problem, target), target)
+    return first_reason((fits(problem, config, target), "its shape does not fill the programs, or has no room in LDS"))
 
 
 class Cut(NamedTuple):
@@ -61,10 +66,11 @@ class Cut(NamedTuple):
     blocks: int
 
 
-def class_of(problem: Problem, kind: str) -> str:
+def class_of(problem: Problem, _target: Target) -> str:
     """Name the class of records: rows of an expert, and with a gate whether there are many columns; or mxfp4."""
     if problem.mode == "mxfp4":
         return "mxfp4-deep" if problem.k > DEEPEST else "mxfp4-gated" if problem.gated else "mxfp4"
+    kind = shape_class(problem)
     if not problem.gated:
         return kind
     return f"{kind}-gated-deep" if problem.k > DEEPEST else f"{kind}-gated"
@@ -100,11 +106,12 @@ def lds_bytes(problem: Problem, config: Config) -> int:
     """Return the bytes of shared memory of two parts of x, slots of words and scales, pairs' numbers and barriers."""
     most = 8 * tiles_of(problem)
     slots = 8 * (config["SLOTS"] * 2048 + (config["SLOTS"] // 2 + 1) * 512)
-    numbers = 16 + 4 * (config["ROOM"] + most + 64 + _room_for(problem.experts)) + 16 * config["SLOTS"] + 40
+    numbers = 16 + 4 * (config["ROOM"] + most + 64 + room_for(problem.experts)) + 16 * config["SLOTS"] + 40
     return cdiv(2 * PART * 2 * most + slots + numbers, 1024) * 1024
 
 
-def _room_for(experts: int) -> int:
+def room_for(experts: int) -> int:
+    """Return for how many experts a program has room, a power of two."""
     return max(32, next_power_of_2(experts))
 
 
@@ -118,57 +125,3 @@ def fits(problem: Problem, config: Config, target: Target) -> bool:
         and lds_bytes(problem, config) <= target.lds_bytes
         and cut_of(problem, config, target).slices > 0
     )
-
-
-def plan(
-    a: Arguments,
-    types: Sequence[torch.dtype | None],
-    otherwise: Callable[[], Launches],
-    *,
-    problem: Problem,
-    config: Config,
-    target: Target,
-) -> Launches:
-    """Plan the launch of x, weights, second weights, the output and indices.
-
-    Args:
-        a: Arguments of a problem that the kernel takes.
-        problem: The same.
-        config: The kernel's record; it is taken from ``fewest`` pairs of an expert on, up to TILES.
-        target: Whose compute units count.
-        types: What the ten tensors are seen as.
-        otherwise: Plans the kernel that takes tensors at any address.
-    """
-    # Gluon's kernels are for NVIDIA alone: nothing else is to load them.
-    from rocmend.kernels.backends.hopper.gather_qmm.kernels.grouped_gemm import grouped_gemm_kernel
-
-    cut = cut_of(problem, config, target)
-    main = LaunchPlan(
-        grouped_gemm_kernel,
-        (target.compute_units or 132,),
-        {
-            "DEPTH": problem.k,
-            "SLICES": cut.slices,
-            "EXPERTS": _room_for(problem.experts),
-            "TILES": tiles_of(problem),
-            "BLOCKS": cut.blocks,
-            "ROUNDS": cut.rounds,
-            "GATED": problem.gated,
-            "SLOTS": config["SLOTS"],
-            "PDL": bool(config.get("launch_pdl", 0)),
-            "FORM": FORMS[problem.mode, problem.bits, problem.group_size],
-        },
-        config,
-        (problem.n, problem.pairs, problem.experts, a.pairs.divisor),
-        (*types[:7], None, types[9]),
-    )
-    unaligned = functools.cache(otherwise)
-
-    def launches(tensors: Sequence[torch.Tensor | None]) -> None:
-        *first, out, _, rhs = tensors
-        if backends.aligned(*first):
-            main((*first, out, rhs))
-        else:
-            unaligned()(tensors)
-
-    return launches

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import torch
 
@@ -161,28 +160,21 @@ def _shapes() -> Iterator[Case]:
     yield _case("float16", (20,), 24, 128, scale_dtype="float32")
 
 
-def _by(kernel: str, *cases: Case) -> Iterator[Case]:
-    """Yield cases as cases of a kernel."""
-    for case in cases:
-        yield replace(case, name=f"{case.name}-{kernel}", implementation=kernel)
-
-
 def _kernels() -> Iterator[Case]:
     """Yield cases of the kernels that only some targets take by themselves."""
     for dtype in ("float16", "bfloat16"):
-        shapes = (_case(dtype, (2, 1, 5), 1, 64), _case(dtype, (2, 3), 40, 128, lead=(2,)))
-        more = (_case(dtype, (9,), 70, 320), _case(dtype, (2, 1, 3), 24, 64, lead=(1, 2)))
+        few = [_case(dtype, (2, 1, 5), 1, 64), _case(dtype, (2, 3), 40, 128, lead=(2,)), _case(dtype, (9,), 70, 320)]
+        few += [_case(dtype, (2, 1, 3), 24, 64, lead=(1, 2)), _strided(dtype, 3), _rows_apart(dtype), _nan(dtype)]
         for kernel in ("lanes", "kept", "groups"):
-            yield from _by(kernel, *shapes, *more, _strided(dtype, 3), _rows_apart(dtype), _nan(dtype))
+            yield from (case.by(kernel) for case in few)
         for bits in (1, 2, 3, 4, 5, 6, 8):
             group = AFFINE_GROUPS[(bits + DTYPES.index(dtype) + 1) % 3]
-            yield from _by("lanes", _case(dtype, (3 if 32 % bits == 0 else 18,), 33, 256, bits=bits, group=group))
-            if bits in {2, 4, 8}:
-                for kernel in ("kept", "groups"):
-                    yield from _by(kernel, _case(dtype, (11,), 33, 256, bits=bits, group=group))
+            yield _case(dtype, (3 if 32 % bits == 0 else 18,), 33, 256, bits=bits, group=group).by("lanes")
+            for kernel in ("kept", "groups") if bits in {2, 4, 8} else ():
+                yield _case(dtype, (11,), 33, 256, bits=bits, group=group).by(kernel)
         for mode, group in GROUPS.items():
             rows, bits = 18 if dtype == "bfloat16" else 3, 8 if mode == "mxfp8" else 4
-            yield from _by("lanes", _case(dtype, (rows,), 33, 192, mode=mode, bits=bits, group=group))
+            yield _case(dtype, (rows,), 33, 192, mode=mode, bits=bits, group=group).by("lanes")
 
 
 def _real() -> Iterator[Case]:

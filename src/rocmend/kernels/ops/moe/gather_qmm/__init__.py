@@ -5,14 +5,19 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from rocmend.kernels.common.floats import bytes_of, rejects_dtype
-from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
+from rocmend.kernels.op import Cost, Implementation, Op, Tolerance, first_reason
+from rocmend.kernels.ops.matmul.quantized_matmul.rules import rejects_row
 from rocmend.kernels.registry import register
+from rocmend.kernels.target import Target
 
+NAME = "gather_qmm"
 HERE = "rocmend.kernels.ops.moe.gather_qmm"
+SINGLE_PAIRS = 16
+"""Rows up to which a launch is bound by latency."""
 
 
 class Problem(NamedTuple):
-    """What choices depend on."""
+    """What choices depend on; ``lhs``: rows of x are given by index."""
 
     dtype: str
     mode: str
@@ -25,6 +30,7 @@ class Problem(NamedTuple):
     n: int
     k: int
     experts: int
+    lhs: bool = False
 
 
 def shape_class(problem: Problem) -> str:
@@ -35,6 +41,58 @@ def shape_class(problem: Problem) -> str:
     each = rows / max(1, min(problem.experts, problem.pairs))
     height = "tall" if each > 96 else "middle" if each > 24 else "low"
     return f"{height}-float32" if problem.dtype == "float32" else height
+
+
+def _rejects_transposed(problem: Problem, target: Target) -> str | None:
+    return rejects_dtype(problem, target) or first_reason((problem.transpose, "the weights are not transposed"))
+
+
+def _rejects_tiles(problem: Problem, target: Target) -> str | None:
+    return _rejects_transposed(problem, target) or first_reason(
+        (problem.dtype != "float32", "the matrix unit takes float16 and bfloat16, not float32"),
+        (
+            (problem.mode == "affine" and problem.bits in {4, 8})
+            or (problem.mode, problem.dtype) == ("mxfp4", "bfloat16"),
+            "it takes affine codes of 4 or 8 bits, and mxfp4 with bfloat16",
+        ),
+        (shape_class(problem) != "few", "each row has experts of its own"),
+    )
+
+
+def _rejects_gemv(problem: Problem, target: Target) -> str | None:
+    return _rejects_transposed(problem, target) or rejects_row(problem.mode, problem.bits, problem.m, problem.k)
+
+
+def _avoid_alone(problem: Problem, target: Target) -> str | None:
+    """Say why rows are better brought together by expert than computed by themselves."""
+    # From as many rows as experts on, enough of them share one.
+    matrix = problem.dtype != "float32" and bool(target.matrix_dtypes)
+    shared = matrix and problem.pairs * problem.m >= max(problem.experts, SINGLE_PAIRS)
+    return first_reason(
+        (shape_class(problem) == "few" and not shared, "rows share experts, whose weights are read once")
+    )
+
+
+def _rejects_columns(problem: Problem, target: Target) -> str | None:
+    return rejects_dtype(problem, target) or first_reason((not problem.transpose, "the weights are transposed"))
+
+
+def grouped_class(problem: Problem, _target: Target) -> str:
+    """Name the class of records of ``grouped`` and ``columns``: rows of an expert, and the gate."""
+    kind = shape_class(problem).replace("few", "low")
+    return f"{kind}-gated" if problem.gated else kind
+
+
+def tiles_class(problem: Problem, _target: Target) -> str:
+    """Name the class of records of ``tiles``: rows of an expert, but of uneven K, 4 affine bits, 8 with some rows."""
+    kind, affine = shape_class(problem), problem.mode == "affine"
+    if kind != "low" and problem.k % 128:
+        kind = "uneven"
+    elif kind != "low" and not problem.gated and affine and problem.bits == 4:
+        kind = "b4"
+    elif kind == "middle" and not problem.gated and affine:
+        kind = "b8"
+    return f"{kind}-gated" if problem.gated else kind
 
 
 def _cost(problem: Problem) -> Cost:
@@ -48,7 +106,7 @@ def _cost(problem: Problem) -> Cost:
 
 OP = register(
     Op(
-        name="gather_qmm",
+        name=NAME,
         summary="Matrix products with quantized matrices selected by index: experts, with an optional fused gate.",
         functions={
             "gather_qmm": f"{HERE}.function:gather_qmm",
@@ -58,11 +116,45 @@ OP = register(
         problem=Problem,
         implementations=(
             Implementation(
-                "experts",
+                "tiles",
                 "triton",
-                f"{HERE}.host:run",
-                rejects_dtype,
-                note="reads only the weights of the selected experts, once; torch has no such product",
+                f"{HERE}.host:tiles",
+                _rejects_tiles,
+                note="rows are brought together by expert; weights are unpacked in registers",
+                vendor="nvidia",
+                record_class=tiles_class,
+            ),
+            Implementation(
+                "gemv",
+                "triton",
+                f"{HERE}.host:gemv",
+                _rejects_gemv,
+                note="each row by itself, held in registers",
+                avoid=_avoid_alone,
+            ),
+            Implementation(
+                "pairs",
+                "triton",
+                f"{HERE}.host:pairs",
+                _rejects_transposed,
+                note="each row by itself, in any format",
+                avoid=_avoid_alone,
+            ),
+            Implementation(
+                "grouped",
+                "triton",
+                f"{HERE}.host:grouped",
+                _rejects_transposed,
+                note="rows are brought together by expert, whose weights are read once",
+                record_class=grouped_class,
+            ),
+            Implementation(
+                "columns",
+                "triton",
+                f"{HERE}.host:columns",
+                _rejects_columns,
+                note="the same where weights are not transposed",
+                record_class=grouped_class,
             ),
             Implementation("torch", "reference", f"{HERE}.reference:run"),
         ),

@@ -157,8 +157,25 @@ def _some_of_each_mxfp4() -> Iterator[Case]:
             )  # fmt: skip
 
 
+def _tiles() -> Iterator[Case]:
+    """Yield cases of the kernel that only NVIDIA's GPUs take by themselves."""
+    four = ("affine", 4, 64)
+    for dtype in ("float16", "bfloat16"):
+        for name, experts, tokens, top, n, k, more in (
+            ("sorted", 5, 16, 3, 33, 192, {"indices": "sorted"}), ("all-to-one", 4, 20, 2, 33, 64, {"indices": "one"}),
+            ("some-get-none", 7, 16, 4, 16, 64, {"indices": "gap"}), ("lhs", 3, 13, 3, 16, 64, {"indices": "both"}),
+            ("rows", 3, 5, 3, 24, 64, {"rows": 7}), ("many-gated", 3, 14, 3, 24, 64, {"gated": True}),
+        ):  # fmt: skip
+            yield _case(name, dtype, four, experts, tokens, top, n, k, **more).by("tiles")
+        for form in (four, ("affine", 4, 32), ("affine", 8, 64), ("affine", 8, 128), ("mxfp4", 4, 32)):
+            if form[0] == "affine" or dtype == "bfloat16":
+                label = f"many-{form[0]}{form[1]}g{form[2]}"
+                yield _case(label, dtype, form, 3, 14, 3, 40, 128).by("tiles")
+
+
 def cases() -> Iterator[Case]:
     """Yield the cases."""
+    yield from _tiles()
     four = ("affine", 4, 64)
     for index, form in enumerate(FORMATS):
         dtype, other = DTYPES[index % 3], DTYPES[(index + 1) % 3]

@@ -182,11 +182,8 @@ def _plan(
 
     a = arguments(x, Weights(*weights), None if up is None else Weights(*up), lhs, rhs, options)
     run: Callable[[Arguments], torch.Tensor] = implementation(OP, a.x.device, problem_of(a))
-    if not run.__module__.endswith(".host"):
-        return whole
-    from rocmend.kernels.ops.moe.gather_qmm.host import plan_call
-
-    return plan_call(a, lhs, rhs, whole) or whole
+    plan_call = getattr(run, "plan_call", None)  # the reference plans nothing
+    return (plan_call and plan_call(a, lhs, rhs, whole)) or whole
 
 
 def call(a: Arguments) -> torch.Tensor:

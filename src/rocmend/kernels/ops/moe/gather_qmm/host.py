@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 
-from rocmend.kernels import allocate, backends, executor
+from rocmend.kernels import allocate, backends, executor, select
 from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.launch import LaunchPlan
-from rocmend.kernels.ops.matmul.quantized_matmul import gemv
-from rocmend.kernels.ops.matmul.quantized_matmul.rules import rejects_row
-from rocmend.kernels.ops.moe.gather_qmm import Problem, shape_class
+from rocmend.kernels.ops.matmul.quantized_matmul import gemv as one_row
+from rocmend.kernels.ops.moe.gather_qmm import (
+    NAME,
+    OP,
+    SINGLE_PAIRS,
+    grouped_class,
+    shape_class,
+    tiles_class,
+)
 from rocmend.kernels.ops.moe.gather_qmm.arguments import Arguments, Weights
 from rocmend.kernels.ops.moe.gather_qmm.kernels.columns import columns_kernel
 from rocmend.kernels.ops.moe.gather_qmm.kernels.grouped import grouped_kernel
@@ -22,58 +30,102 @@ from rocmend.kernels.ops.moe.gather_qmm.kernels.tiles import tiles_kernel
 from rocmend.kernels.ops.moe.gather_qmm.problem import problem_of
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import Config, config_for
-from rocmend.kernels.without import nvidia_only
 
 Launches = Callable[[Sequence[torch.Tensor | None]], None]
 """Of x, weights, second weights, the output and indices."""
+Plan = Callable[[Arguments, Target, Sequence[torch.dtype | None]], Launches]
 _NO_WEIGHTS = (None, None, None)
-SINGLE_PAIRS = 16
-"""Rows up to which a launch is bound by latency."""
 _LARGE = 1 << 31
 """Elements from which offsets have more than 32 bits."""
 
 
-def run(a: Arguments) -> torch.Tensor:
-    """Multiply; see ``function.gather_qmm``."""
-    m, k = a.x.shape[-2:]
-    out = allocate.empty((*a.pairs.shape, m, a.n), dtype=a.dtype, device=a.x.device)
-    if out.numel() == 0:
+class Kernel:
+    """An implementation of the op by a kernel.
+
+    Args:
+        plan: Plans its launches; a type for each of the ten tensors, or None, says what it is seen as.
+        aligned: Whether the kernel takes tensors at multiples of 16 bytes only; others go to another implementation.
+    """
+
+    def __init__(self, plan: Plan, *, aligned: bool = False) -> None:
+        self.plan, self.aligned = plan, aligned
+
+    def __call__(self, a: Arguments) -> torch.Tensor:
+        """Multiply; see ``function.gather_qmm``."""
+        m, k = a.x.shape[-2:]
+        out = allocate.empty((*a.pairs.shape, m, a.n), dtype=a.dtype, device=a.x.device)
+        if out.numel() == 0:
+            return out
+        if k == 0:
+            return out.zero_()
+        x = _at(a.x.to(a.dtype).contiguous(), 4)
+        weights = (*_aligned(a.weights), *(_aligned(a.up) if a.up is not None else (None, None, None)))
+        self.launches(a)((x, *weights, out, a.pairs.lhs, a.pairs.rhs))
         return out
-    if k == 0:
-        return out.zero_()
-    x = _at(a.x.to(a.dtype).contiguous(), 4)
-    weights = (*_aligned(a.weights), *(_aligned(a.up) if a.up is not None else (None, None, None)))
-    _planned(a)((x, *weights, out, a.pairs.lhs, a.pairs.rhs))
-    return out
 
-
-def kernel_of(problem: Problem, target: Target) -> str:
-    """Return which of the op's own kernels computes a problem on a target, where no back end's does."""
-    p = problem
-    if not p.transpose:
-        return "columns"
-    matrix = p.dtype != "float32" and (bool(target.matrix_dtypes) or target.vendor == "cpu")
-    # From as many rows as experts on, enough of them share one.
-    if shape_class(p) == "few" and not (matrix and p.pairs * p.m >= max(p.experts, SINGLE_PAIRS)):
-        return "gemv" if rejects_row(p.mode, p.bits, p.m, p.k) is None else "pairs"
-    # The interpreter checks both.
-    asm = nvidia_only("gather_qmm.tiles", target) or (target.vendor == "cpu" and p.pairs % 2 == 0)
-    known = (p.mode, p.dtype) == ("mxfp4", "bfloat16") or (p.mode == "affine" and p.bits in {4, 8} and matrix)
-    return "tiles" if asm and known and shape_class(p) != "few" else "grouped"
-
-
-def _planned(a: Arguments, types: Sequence[torch.dtype | None] = (None,) * 10) -> Launches:
-    """Plan the launches of x, weights, second weights, the output and indices."""
-    problem, target = problem_of(a), executor.target_for(a.x.device)
-    kernel, kind = kernel_of(problem, target), shape_class(problem)
-    plan = _PLANS[kernel]
-    # A back end takes what each row has for itself, or what has tiles.
-    if kind == "few" or kernel == "tiles":
-        taken = backends.taken("gather_qmm", problem, target, kind=kind, has_lhs=a.pairs.lhs is not None)
-        if taken is not None:
-            planned: Launches = taken.plan(a, types, lambda: plan(a, target, types))
+    def launches(self, a: Arguments, types: Sequence[torch.dtype | None] = (None,) * 10) -> Launches:
+        """Plan the launches of x, weights, second weights, the output and indices."""
+        planned = self.plan(a, executor.target_for(a.x.device), types)
+        if not self.aligned:
             return planned
-    return plan(a, target, types)
+
+        @functools.cache
+        def at_any_address() -> Launches:
+            other: Any = select.implementation(OP, a.x.device, problem_of(a), aligned=False)
+            planned: Launches = other.launches(a, types)
+            return planned
+
+        def launches(tensors: Sequence[torch.Tensor | None]) -> None:
+            (planned if backends.aligned(*tensors[:7]) else at_any_address())(tensors)
+
+        return launches
+
+    def plan_call(
+        self, a: Arguments, lhs: torch.Tensor | None, rhs: torch.Tensor | None, whole: Callable[..., torch.Tensor]
+    ) -> Callable[..., torch.Tensor] | None:
+        """Plan calls of tensors that are used as they are; None for others.
+
+        Args:
+            a: Arguments of such a call.
+            lhs: Indices as they were given.
+            rhs: The like.
+            whole: Takes what the plan takes, and computes it from the start: for tensors that lie at odd addresses.
+        """
+        tensors = (a.x, *a.weights, *(a.up or ()), lhs, rhs)
+        m, k = a.x.shape[-2:]
+        if rhs is None or tuple(rhs.shape) != a.pairs.shape or (lhs is not None and tuple(lhs.shape) != a.pairs.shape):
+            return None
+        if any(one is not None and not one.is_contiguous() for one in tensors) or a.x.dtype != a.dtype:
+            return None
+        if 0 in (a.pairs.count, m, k, a.n):
+            return None
+        signed = [torch.int32 if one is not None and one.dtype == torch.uint32 else None for one in (lhs, rhs)]
+        words = torch.int32  # given as uint32, maybe
+        types = (None, words, None, None, None if a.up is None else words, None, None, None, *signed)
+        launched = self.launches(a, types)
+        output = allocate.Output((*a.pairs.shape, m, a.n), a.dtype, a.x.device)
+        one_lhs, few = a.pairs.lhs is not None, shape_class(problem_of(a)) == "few"
+
+        def call(
+            x: torch.Tensor,
+            weights: Sequence[torch.Tensor | None],
+            up: Sequence[torch.Tensor | None] | None,
+            lhs: torch.Tensor | None,
+            rhs: torch.Tensor | None,
+        ) -> torch.Tensor:
+            first = (*weights, None) if len(weights) == 2 else weights
+            second = _NO_WEIGHTS if up is None else (*up, None) if len(up) == 2 else up
+            for words in (first[0], second[0]):
+                if words is not None and words.data_ptr() % 8:
+                    return whole(x, weights, up, lhs, rhs)
+            for one in (x,) if few else (x, *first[1:], *second[1:]):
+                if one is not None and one.data_ptr() % 4:
+                    return whole(x, weights, up, lhs, rhs)
+            out = output()
+            launched((x, *first, *second, out, lhs if one_lhs else None, rhs))
+            return out
+
+        return call
 
 
 def _constants(a: Arguments) -> dict[str, object]:
@@ -88,7 +140,7 @@ def _pairs(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) ->
     rows = a.pairs.count * a.x.shape[-2]
     m, k = a.x.shape[-2:]
     size = "single" if rows <= SINGLE_PAIRS else "several"
-    config = config_for("gather_qmm", "pairs" if a.up is None else "gated", size, target)
+    config = config_for(NAME, "pairs" if a.up is None else "gated", size, target)
     constants = _constants(a) | {"BK": _width(k, config["BK"], a.form.group_size)}
     grid = (rows * cdiv(a.n, config["BN"]),)
     numbers = (m, a.n, k, a.form.words(k), k // a.form.group_size, a.pairs.divisor)
@@ -98,8 +150,8 @@ def _pairs(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) ->
 def _gemv(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) -> Launches:
     """Plan the launch for rows by themselves with affine codes that do not straddle words."""
     k = a.x.shape[-1]
-    experts = gemv.Experts(a.pairs.lhs is not None, a.pairs.divisor, (types[8], types[9]))
-    planned = gemv.plan(
+    experts = one_row.Experts(a.pairs.lhs is not None, a.pairs.divisor, (types[8], types[9]))
+    planned = one_row.plan(
         [a.n], k, a.form.group_size, a.form.bits, NAMES[a.dtype], target, gated=a.up is not None, batch=a.pairs.count,
         x_stride=k, w_batch=a.n, experts=experts,
     )  # fmt: skip
@@ -108,57 +160,9 @@ def _gemv(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) -> 
     def launches(tensors: Sequence[torch.Tensor | None]) -> None:
         x, *weights, out, lhs, rhs = tensors
         triples = [weights[first : first + 3] for first in range(0, 3 * count, 3)]
-        planned(gemv.operands(x, triples, [out], lhs, rhs))
+        planned(one_row.operands(x, triples, [out], lhs, rhs))
 
     return launches
-
-
-def plan_call(
-    a: Arguments, lhs: torch.Tensor | None, rhs: torch.Tensor | None, whole: Callable[..., torch.Tensor]
-) -> Callable[..., torch.Tensor] | None:
-    """Plan calls of tensors that are used as they are; None for others.
-
-    Args:
-        a: Arguments of such a call.
-        lhs: Indices as they were given.
-        rhs: The like.
-        whole: Takes what the plan takes, and computes it from the start: for tensors that lie at odd addresses.
-    """
-    tensors = (a.x, *a.weights, *(a.up or ()), lhs, rhs)
-    m, k = a.x.shape[-2:]
-    if rhs is None or tuple(rhs.shape) != a.pairs.shape or (lhs is not None and tuple(lhs.shape) != a.pairs.shape):
-        return None
-    if any(one is not None and not one.is_contiguous() for one in tensors) or a.x.dtype != a.dtype:
-        return None
-    if 0 in (a.pairs.count, m, k, a.n):
-        return None
-    signed = [torch.int32 if one is not None and one.dtype == torch.uint32 else None for one in (lhs, rhs)]
-    words = torch.int32  # given as uint32, maybe
-    types = (None, words, None, None, None if a.up is None else words, None, None, None, *signed)
-    launched = _planned(a, types)
-    output = allocate.Output((*a.pairs.shape, m, a.n), a.dtype, a.x.device)
-    one_lhs, few = a.pairs.lhs is not None, shape_class(problem_of(a)) == "few"
-
-    def call(
-        x: torch.Tensor,
-        weights: Sequence[torch.Tensor | None],
-        up: Sequence[torch.Tensor | None] | None,
-        lhs: torch.Tensor | None,
-        rhs: torch.Tensor | None,
-    ) -> torch.Tensor:
-        first = (*weights, None) if len(weights) == 2 else weights
-        second = _NO_WEIGHTS if up is None else (*up, None) if len(up) == 2 else up
-        for words in (first[0], second[0]):
-            if words is not None and words.data_ptr() % 8:
-                return whole(x, weights, up, lhs, rhs)
-        for one in (x,) if few else (x, *first[1:], *second[1:]):
-            if one is not None and one.data_ptr() % 4:
-                return whole(x, weights, up, lhs, rhs)
-        out = output()
-        launched((x, *first, *second, out, lhs if one_lhs else None, rhs))
-        return out
-
-    return call
 
 
 def _arranged(
@@ -171,7 +175,7 @@ def _arranged(
         each ``unit`` columns (None where there is no unit) and the table.
     """
     pairs, (m, k), form = a.pairs, a.x.shape[-2:], a.form
-    config = config_for("gather_qmm", "arrange", "*", target)
+    config = config_for(NAME, "arrange", "*", target)
     rows = a.x.shape[:-2].numel() * m if unit else 0
     slots = pairs.count * m // height + a.experts
     block = min(config["BLOCK"], max(16, next_power_of_2(pairs.count)))
@@ -199,15 +203,13 @@ def _paired(a: Arguments) -> bool:
     return a.form.affine and a.dtype != torch.float32 and 16 % a.form.bits == 0 and a.form.bits <= of_half
 
 
-def _record(a: Arguments, kernel: str, target: Target) -> Config:
-    """Return the record of ``grouped`` or ``columns``."""
-    kind = shape_class(problem_of(a)).replace("few", "low")
-    return config_for("gather_qmm", kernel, kind if a.up is None else f"{kind}-gated", target)
-
-
 def _grouped(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) -> Launches:
     """Plan the two launches for rows that share experts."""
-    config, form, (m, k) = _record(a, "grouped", target), a.form, a.x.shape[-2:]
+    config, form, (m, k) = (
+        config_for(NAME, "grouped", grouped_class(problem_of(a), target), target),
+        a.form,
+        a.x.shape[-2:],
+    )
     block = min(config["BK"], form.group_size) if form.affine else max(config["BK"], form.group_size)
     arrange, slots, allocated = _arranged(a, target, config["BM"], block if form.affine else 0, types[9])
     constants = _constants(a) | {
@@ -234,7 +236,7 @@ def _grouped(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) 
 
 def _columns(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) -> Launches:
     """Plan the two launches for weights that are not transposed."""
-    config, (m, k) = _record(a, "columns", target), a.x.shape[-2:]
+    config, (m, k) = config_for(NAME, "columns", grouped_class(problem_of(a), target), target), a.x.shape[-2:]
     arrange, slots, allocated = _arranged(a, target, config["BM"], 0, types[9])
     constants = _constants(a)
     del constants["GATED"]
@@ -257,22 +259,11 @@ def _columns(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) 
     return launches
 
 
-def _class(a: Arguments, kind: str) -> str:
-    """Name the class of records of the tiles: rows of an expert, but of uneven K, 4 affine bits, 8 with some rows."""
-    if kind != "low" and a.x.shape[-1] % 128:
-        kind = "uneven"
-    elif kind != "low" and a.up is None and a.form.affine and a.form.bits == 4:
-        kind = "b4"
-    elif kind == "middle" and a.up is None and a.form.affine:
-        kind = "b8"
-    return kind if a.up is None else f"{kind}-gated"
-
-
 def _tiles(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) -> Launches:
     """Plan the two launches for many rows on NVIDIA's matrix units."""
     form, pairs, (m, k) = a.form, a.pairs, a.x.shape[-2:]
-    class_ = _class(a, shape_class(problem_of(a)))
-    config = config_for("gather_qmm", "tiles", class_, target)
+    class_ = tiles_class(problem_of(a), target)
+    config = config_for(NAME, "tiles", class_, target)
     # As many bytes of a row whatever the width of a code is, and no less than a group.
     wide = max(config["BK"] * 4 // form.bits, form.group_size)
     block = 512 // form.bits
@@ -282,7 +273,7 @@ def _tiles(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) ->
     fold = form.mode == "affine" and a.dtype == torch.bfloat16
     ordered_of = allocate.Output((matrices * m * (padded + 2 * groups * fold),), a.dtype, a.x.device)
     table_of = allocate.Output((slots * 4 + pairs.count,), torch.int32, a.x.device)
-    first = config_for("gather_qmm", "prepare", class_, target)
+    first = config_for(NAME, "prepare", class_, target)
     of_pairs = min(first["BLOCK"], max(16, next_power_of_2(pairs.count)))
     prepare = LaunchPlan(
         prepare_kernel,
@@ -360,6 +351,4 @@ def _at(tensor: torch.Tensor, multiple: int) -> torch.Tensor:
     return tensor.clone() if tensor.device.type != "meta" and tensor.data_ptr() % multiple else tensor
 
 
-_PLANS: dict[str, Callable[[Arguments, Target, Sequence[torch.dtype | None]], Launches]] = {
-    "gemv": _gemv, "pairs": _pairs, "tiles": _tiles, "grouped": _grouped, "columns": _columns,
-}  # fmt: skip
+gemv, pairs, tiles, grouped, columns = map(Kernel, (_gemv, _pairs, _tiles, _grouped, _columns))

@@ -10,4 +10,5 @@ from rocmend.kernels.ops.moe.gather_qmm.arguments import Arguments
 def problem_of(a: Arguments) -> Problem:
     """Return the problem that choices depend on."""
     m, k = a.x.shape[-2:]
-    return Problem(NAMES[a.dtype], *a.form, a.transpose, a.up is not None, a.pairs.count, m, a.n, k, a.experts)
+    sizes = a.pairs.count, m, a.n, k, a.experts
+    return Problem(NAMES[a.dtype], *a.form, a.transpose, a.up is not None, *sizes, a.pairs.lhs is not None)
