@@ -13,7 +13,14 @@ from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.launch import LaunchPlan
 from rocmend.kernels.ops.matmul.quantized_matmul import gemv as one_row
-from rocmend.kernels.ops.moe.gather_qmm import NAME, OP, SINGLE_PAIRS, shape_class
+from rocmend.kernels.ops.moe.gather_qmm import (
+    NAME,
+    OP,
+    SINGLE_PAIRS,
+    grouped_class,
+    shape_class,
+    tiles_class,
+)
 from rocmend.kernels.ops.moe.gather_qmm.arguments import Arguments, Weights
 from rocmend.kernels.ops.moe.gather_qmm.kernels.columns import columns_kernel
 from rocmend.kernels.ops.moe.gather_qmm.kernels.grouped import grouped_kernel
@@ -196,15 +203,13 @@ def _paired(a: Arguments) -> bool:
     return a.form.affine and a.dtype != torch.float32 and 16 % a.form.bits == 0 and a.form.bits <= of_half
 
 
-def _record(a: Arguments, kernel: str, target: Target) -> Config:
-    """Return the record of ``grouped`` or ``columns``."""
-    kind = shape_class(problem_of(a)).replace("few", "low")
-    return config_for(NAME, kernel, kind if a.up is None else f"{kind}-gated", target)
-
-
 def _grouped(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) -> Launches:
     """Plan the two launches for rows that share experts."""
-    config, form, (m, k) = _record(a, "grouped", target), a.form, a.x.shape[-2:]
+    config, form, (m, k) = (
+        config_for(NAME, "grouped", grouped_class(problem_of(a), target), target),
+        a.form,
+        a.x.shape[-2:],
+    )
     block = min(config["BK"], form.group_size) if form.affine else max(config["BK"], form.group_size)
     arrange, slots, allocated = _arranged(a, target, config["BM"], block if form.affine else 0, types[9])
     constants = _constants(a) | {
@@ -231,7 +236,7 @@ def _grouped(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) 
 
 def _columns(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) -> Launches:
     """Plan the two launches for weights that are not transposed."""
-    config, (m, k) = _record(a, "columns", target), a.x.shape[-2:]
+    config, (m, k) = config_for(NAME, "columns", grouped_class(problem_of(a), target), target), a.x.shape[-2:]
     arrange, slots, allocated = _arranged(a, target, config["BM"], 0, types[9])
     constants = _constants(a)
     del constants["GATED"]
@@ -254,21 +259,10 @@ def _columns(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) 
     return launches
 
 
-def _class(a: Arguments, kind: str) -> str:
-    """Name the class of records of the tiles: rows of an expert, but of uneven K, 4 affine bits, 8 with some rows."""
-    if kind != "low" and a.x.shape[-1] % 128:
-        kind = "uneven"
-    elif kind != "low" and a.up is None and a.form.affine and a.form.bits == 4:
-        kind = "b4"
-    elif kind == "middle" and a.up is None and a.form.affine:
-        kind = "b8"
-    return kind if a.up is None else f"{kind}-gated"
-
-
 def _tiles(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) -> Launches:
     """Plan the two launches for many rows on NVIDIA's matrix units."""
     form, pairs, (m, k) = a.form, a.pairs, a.x.shape[-2:]
-    class_ = _class(a, shape_class(problem_of(a)))
+    class_ = tiles_class(problem_of(a), target)
     config = config_for(NAME, "tiles", class_, target)
     # As many bytes of a row whatever the width of a code is, and no less than a group.
     wide = max(config["BK"] * 4 // form.bits, form.group_size)
