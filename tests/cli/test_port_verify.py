@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from .port_project import KERNEL, Rocmend, bytes_of, data_of
+from .port_project import KERNEL, TRAINING, Rocmend, bytes_of, data_of
 
 
 def test_written_proven_and_taken_back(rocmend: Rocmend, project: Path) -> None:
@@ -46,6 +46,41 @@ def test_a_level_that_was_asked_for_and_did_not_run_is_no_success(rocmend: Rocme
     rocmend("port", project, "--apply")
     done = rocmend("port", "verify", project, "--level", "emulated", "--json")
     assert (done.code, data_of(done)["levels"][-1]["status"]) == (1, "not run")
+
+
+NVCC = """#!/bin/sh
+case $1 in
+  --version) echo "release 13.0, V13.0.88"; exit;;
+  --list-gpu-code) echo sm_90; exit;;
+esac
+for last; do :; done
+echo "$last:1:10: fatal error: torch/extension.h: No such file or directory" >&2
+exit 1
+"""
+
+
+def test_what_nvcc_never_compiled_and_nobody_can_run_is_told_so(
+    rocmend: Rocmend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project, tools = tmp_path / "project", tmp_path / "bin"
+    for folder in (project, tools):
+        folder.mkdir()
+    (tools / "nvcc").write_text(NVCC)
+    (tools / "nvcc").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:/usr/bin:/bin")
+    (project / "kernel.cu").write_text("#include <torch/extension.h>\n" + KERNEL)
+    (project / "train.py").write_text(TRAINING)  # a script: nothing imports it, and there are no tests
+    rocmend("port", project, "--apply")
+    assert "nothing that --run would execute" in " ".join(rocmend("port", "verify", project, "--list").out.split())
+    told = " ".join(rocmend("port", "verify", project, "-v").out.split())
+    failed = (
+        "could not be compiled, neither before nor after the port: torch/extension.h is missing (pip install torch)"
+    )
+    assert f"1 file {failed}" in told
+    assert "identical to the original" not in told.partition("5 nvidia")[2].partition("6 python")[0]
+    assert "rocmend-verify" not in told
+    assert "To run the rest" not in told
+    assert "none of the changed files can be imported on its own, and there are no tests" in told
 
 
 def test_a_project_that_was_not_ported_is_told_to_be_ported_first(rocmend: Rocmend, project: Path) -> None:

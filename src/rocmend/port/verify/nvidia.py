@@ -34,6 +34,8 @@ __all__ = ["Nvcc", "find_nvcc", "run", "steps"]
 
 TIME_LIMIT_S = 600.0
 WANTED = "sm_90"
+_NEITHER = "could not be compiled, neither before nor after the port: "
+_TORCH_HEADER = re.compile(r"(?:torch|ATen|c10)/")
 _LINES = re.compile(rb"\bassert\s*\(|__LINE__|\bTORCH_(?:CHECK|INTERNAL_ASSERT)|\bCUDA_KERNEL_ASSERT")
 
 
@@ -97,8 +99,7 @@ def run(job: Job) -> Level:
     touched = _touched(job)
     tree = Tree(job)
     evidence = _cubins(job, nvcc, tree, touched)
-    same = sum(one.outcome is Outcome.HOLDS for one in evidence)
-    told = f"{same} of {len(touched)} cubins for {nvcc.arch} are identical to the original's (nvcc {nvcc.version})"
+    told = _compared(evidence, nvcc)
     wanted = steps(job) if job.execution is None else []
     skipped = job.not_asked("nvidia", wanted) if wanted else None
     reason = nvcc.no_gpu or (skipped.why if skipped else "")
@@ -117,6 +118,17 @@ def run(job: Job) -> Level:
     return concluded(
         evidence, f"{told}; {agree} of {count_text(len(compared), 'program')} gave the same output on {nvcc.gpu}."
     )
+
+
+def _compared(evidence: Sequence[Evidence], nvcc: Nvcc) -> str:
+    """Return what the comparison of cubins came to: what no side of compiles says nothing of the port."""
+    neither = [one for one in evidence if one.outcome is Outcome.UNKNOWN]
+    same = sum(one.outcome is Outcome.HOLDS for one in evidence)
+    pairs = len(evidence) - len(neither)
+    made = f"{same} of {pairs} cubins for {nvcc.arch} are identical to the original's (nvcc {nvcc.version})"
+    reasons = ", ".join(dict.fromkeys(one.detail.removeprefix(_NEITHER) for one in neither[:2]))
+    failed = f"{count_text(len(neither), 'file')} {_NEITHER}{reasons}"
+    return "; ".join([made] * bool(pairs) + [failed] * bool(neither))
 
 
 def steps(job: Job) -> list[Step]:
@@ -174,7 +186,7 @@ def _cubins(job: Job, nvcc: Nvcc, tree: Tree, touched: Sequence[Unit]) -> list[E
         original = all_of(total, "-DNDEBUG", "-D__LINE__=0", only=differ)
         tree.ported()
         lines = {path: bool(one.cubin) and one.cubin == original[path].cubin for path, one in ported.items()}
-    return [_judged(unit, before[unit.path], after[unit.path], lines.get(unit.path, False)) for unit in touched]
+    return [_judged(unit, before[unit.path], after[unit.path], lines.get(unit.path, False), tree) for unit in touched]
 
 
 def _cubin(nvcc: Nvcc, tree: Tree, unit: Unit, torch: Sequence[Path], options: Sequence[str]) -> _Built:
@@ -198,16 +210,24 @@ def _cubin(nvcc: Nvcc, tree: Tree, unit: Unit, torch: Sequence[Path], options: S
         folders.append(tree.folder / more)
 
 
-def _judged(unit: Unit, before: _Built, after: _Built, but_for_lines: bool) -> Evidence:
+def _judged(unit: Unit, before: _Built, after: _Built, but_for_lines: bool, tree: Tree) -> Evidence:
     if not before.cubin and not after.cubin:
-        detail = f"nvcc compiles neither the original nor the port: {why(before.said)}"
-        return Evidence(unit.path, Outcome.UNKNOWN, detail)
+        return Evidence(unit.path, Outcome.UNKNOWN, f"{_NEITHER}{_reason(before.said, tree)}")
     if not after.cubin:
-        return Evidence(unit.path, Outcome.BROKEN, f"nvcc does not compile the port: {why(after.said)}")
+        return Evidence(unit.path, Outcome.BROKEN, f"nvcc does not compile the port: {_reason(after.said, tree)}")
     if not before.cubin:
-        return Evidence(unit.path, Outcome.NOTE, f"nvcc compiles the port, but not the original: {why(before.said)}")
+        detail = f"nvcc compiles the port, but not the original: {_reason(before.said, tree)}"
+        return Evidence(unit.path, Outcome.NOTE, detail)
     if before.cubin == after.cubin:
         return Evidence(unit.path, Outcome.HOLDS, f"the cubins are identical, {len(after.cubin)} bytes")
     if but_for_lines:
         return Evidence(unit.path, Outcome.HOLDS, "the cubins are identical except for line numbers in assertions")
     return Evidence(unit.path, Outcome.BROKEN, "the cubins differ: the port changes the code for NVIDIA")
+
+
+def _reason(said: CommandResult, tree: Tree) -> str:
+    """Return why nvcc failed, with paths as the project has them, and what to install for a missing header."""
+    header = missing(said)
+    if not header:
+        return why(said).replace(f"{tree.folder}/", "")
+    return f"{header} is missing{' (pip install torch)' if _TORCH_HEADER.match(header) else ''}"

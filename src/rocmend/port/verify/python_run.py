@@ -49,6 +49,7 @@ GOLDEN = ".rocmend/golden"
 IMPORT_LIMIT_S = 300.0
 TEST_LIMIT_S = 900.0
 GOLDEN_LIMIT_S = 900.0
+_NOTHING = "none of the changed files can be imported on its own, and there are no tests"
 _CHILD = Path(__file__).with_name("python_child.py")
 _RESTARTS = 5
 _MAX_RESULTS = 512 << 20
@@ -74,7 +75,9 @@ class _Folder(NamedTuple):
 
 def absent(job: Job) -> str:
     """Return why the level cannot run; empty where it can."""
-    return "" if reached_files(job) or settings(job.root).golden else "the port changed no Python file"
+    if not reached_files(job) and not settings(job.root).golden:
+        return "the port changed no Python file"
+    return "" if steps(job) else _NOTHING
 
 
 def run(job: Job) -> Level:
@@ -92,7 +95,7 @@ def run(job: Job) -> Level:
     if entries:
         evidence += _golden(job, python, folders, entries)
     if all(one.outcome is Outcome.NOTE for one in evidence):
-        return not_run("none of the changed files can be imported on its own, and there are no tests")
+        return not_run(_NOTHING)
     return concluded(evidence, _summary(evidence, python))
 
 
