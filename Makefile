@@ -65,7 +65,7 @@ fuzz: $(ALL) ## give 20,000 mutated inputs to each reader of what a stranger may
 	$(BIN)/python -m fuzz
 
 # leaves with 1 where it has findings: they stand in the table.
-kernels-table: $(ALL) ## compile every kernel for nine gfx targets and write the table that is a page of the documentation
+kernels-table: $(ALL) ## compile every kernel for eleven gfx targets and write the table that is a page of the documentation
 	$(BIN)/rocmend kernels compile --fetch-triton 3.7.0
 	@$(BIN)/rocmend kernels compile --subset table --write docs/reference/kernels-compiled.json || [ $$? -eq 1 ]
 

@@ -30,6 +30,7 @@ from rocmend.doctor.explain import explain
 from rocmend.kb.entry import Entry, Status
 from rocmend.kb.general import headline
 from rocmend.kb.load import Knowledge, load_entries
+from rocmend.kernels.compiled.run import SAME_CODE
 from rocmend.kernels.compiled.table import Row, read_table
 from rocmend.machine.facts import declared_facts
 from rocmend.mlx.programs.left_out import BEHAVES, DIFFERENT, GPU_TESTS, LEFT_OUT, TESTS
@@ -211,6 +212,7 @@ def _compiled_kernels(folder: Path) -> None:
             markdown.render(kernels_page(own)),
             "[All compiled kernels](../kernels-compiled.md).",
         )
+    others = "; ".join(f"{', '.join(names)} as on {name}" for name, names in SAME_CODE.items())
     versions = ", ".join(sorted({row.triton for row in rows}))
     wrong = sum(bool(row.findings) for row in rows)
     text = (
@@ -219,6 +221,7 @@ def _compiled_kernels(folder: Path) -> None:
         f"`rocmend kernels compile`. {f'{wrong} have findings.' if wrong else 'None has a finding.'} Compiled only, "
         "not run.\n\n"
         + overview(rows)
+        + f"\n\nThe machine code is the same on {others}."
         + "\n\nA finding is one of these:\n\n"
         + checks_text()
         + "\n\nOccupancy is counted in wavefronts a SIMD holds, the LDS of the workgroup taken into account. Spills are"

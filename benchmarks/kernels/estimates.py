@@ -31,7 +31,10 @@ TARGETS = ("gfx1151", "gfx1100", "gfx1201", "gfx942")
 LIMIT_S = 300.0
 CASES = {
     "quantized_matmul": ("bfloat16-b4g64-1x4096-4096", "bfloat16-b4g64-8x4096-4096", "bfloat16-b4g64-512x4096-4096"),
-    "quantized_projections": ("bfloat16-b4g64-1x4096-4096+1024+1024",),
+    "quantized_projections": (
+        "bfloat16-b4g64-1x4096-4096+1024+1024",
+        "add-norm-bfloat16-b4-1x4096-4096+1024+1024",
+    ),
     "gather_qmm": ("bfloat16-several-affine4",),
     "attention": ("bfloat16-1x8x2x512x512x128x128-causal", "bfloat16-backward-1x8x2x512x512x128x128-causal"),
     "attention_decode": ("bfloat16-32k-d128",),

@@ -138,7 +138,8 @@ def test_nothing_of_a_machine_is_judged_for_a_target_that_it_has_not(
         installed(command, "--target", "gfx1201", *where, *more, *form, **noise) for form in ((), ("--json",))
     )
     name = machine or "this machine"
-    assert human.out.startswith(f"gfx1201 (not in {name})\nNothing of {name} was judged.")
+    head = f"gfx1201 (not in {name}) What is known of gfx1201; {name} was not checked."
+    assert flat(human.out).startswith(head)
     assert "othing wrong" not in human.out
     assert "othing needs to be done" not in human.out
     envelope = msgspec.json.decode(told.out)
@@ -384,3 +385,17 @@ def test_the_name_alone_says_where_to_begin(installed: Run) -> None:
     done = installed()
     assert (done.code, done.err) == (0, "")
     assert all(f"\n  rocmend {command} " in done.out for command in ("check", "doctor", "wheel choose"))
+
+
+def test_what_to_install_replaces_the_build_that_is_there(installed: Run) -> None:
+    """Otherwise pip takes what is there for what was asked, and changes nothing."""
+    said = installed("wheel", "choose", "torch", "--machine", "strix-halo").out
+    assert "pip install --force-reinstall --index-url" in said
+    assert "it replaces torch 2.5.1+rocm6.2" in flat(said)
+    assert "--force-reinstall" not in installed("wheel", "choose", "torch", "--target", "gfx1201").out
+
+
+def test_a_target_that_is_not_here_leads_on(installed: Run) -> None:
+    said = flat(installed("doctor", "--target", "RX 7900 XTX").out)
+    assert "rocmend wheel choose --target gfx1100 says what to install" in said
+    assert "pytorch on gfx1100 (not in this machine)" in installed("env", "--for", "pytorch", "--target", "gfx1100").out

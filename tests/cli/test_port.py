@@ -139,12 +139,23 @@ def test_what_is_not_in_the_patch_is_told(rocmend: Rocmend, project: Path) -> No
     assert "1 source that was not read" in done.err
 
 
-def test_a_source_that_was_not_read_is_not_called_done(rocmend: Rocmend, tmp_path: Path) -> None:
-    (tmp_path / "half.py").write_text("import torch\ntorch.compile(\n")
+@pytest.mark.parametrize("text", ["import torch\ntorch.compile(\n", "\ndef f(:\n    pass\n"])
+def test_a_source_with_a_syntax_error_is_named_and_not_called_done(rocmend: Rocmend, tmp_path: Path, text: str) -> None:
+    """Also where no rule would have looked at it: what is broken is the first thing to know of it."""
+    (tmp_path / "half.py").write_text(text)
+    (tmp_path / "old.py").write_text('print "Python 2 is not broken"\n')
     done = rocmend("port", tmp_path, "--no-cache")
     assert done.code == 1
     assert "Nothing in it needs a port" not in done.out
     assert "1 source could not be read" in done.out
+    assert "half.py   it has a syntax error (line 2:" in done.out
+    assert "old.py" not in done.out
+    envelope = json.loads(rocmend("port", tmp_path, "--json").out)
+    (file,) = envelope["data"]["analysis"]["files"]
+    assert (envelope["status"], file["path"], "line 2" in file["skipped"]) == ("findings", "half.py", True)
+    (run,) = json.loads(rocmend("port", tmp_path, "--format", "sarif").out)["runs"]
+    (told,) = run["invocations"][0]["toolExecutionNotifications"]
+    assert "line 2" in told["message"]["text"]
 
 
 def test_rules_are_chosen_with_commas_and_an_empty_name_is_none(rocmend: Rocmend, project: Path) -> None:

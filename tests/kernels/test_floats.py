@@ -30,7 +30,7 @@ def test_a_type_that_kernels_do_not_take_is_named() -> None:
 
 
 def test_gradients_have_kernels_and_references_of_their_own() -> None:
-    forward, backward = floats.references("ops:run", "ops:run_backward")
+    forward, backward = floats.references("run", "run_backward")
     for problem, takes, rejects in (
         (Problem(), (forward.rejects, floats.rejects_forward), (backward.rejects, floats.rejects_backward)),
         (
@@ -41,7 +41,7 @@ def test_gradients_have_kernels_and_references_of_their_own() -> None:
     ):
         assert [one(problem, ANY) for one in takes] == [None, None]
         assert all("gradients" in str(one(problem, ANY)) for one in rejects)
-    assert (forward.name, backward.run) == ("torch", "ops:run_backward")
+    assert (forward.name, backward.run) == ("torch", "reference:run_backward")
 
 
 @pytest.mark.parametrize(("target", "most"), [("gfx1151", 16384), ("gfx942", 16384), ("gfx906", 8192)])

@@ -83,3 +83,14 @@ def test_a_tarball_folder_must_look_like_one(tmp_path: Path) -> None:
     made = with_rocm_path(machine, tmp_path, check=True)
     assert made.value("rocm.path") == str(tmp_path)
     assert made.value("rocm.kind") == "therock-tarball"
+
+
+def test_an_installed_package_is_replaced_as_pip_would_keep_it() -> None:
+    knowledge = make_knowledge(_entry("x", Install("torch", "pip install torch[device-{gfx}]", gfx=("gfx1151",))))
+    packages = {"packages": {"torch": "2.5.1+rocm6.2"}}
+    there = choose(make_machine(**STRIX, **packages), knowledge, "torch", "gfx1151").choices[0]
+    assert there.command == "pip install --force-reinstall torch[device-gfx1151]"
+    assert there.replaces == "2.5.1+rocm6.2"
+    for facts, target in ((STRIX, "gfx1151"), ({**packages, **STRIX, "gpu__0__gfx_target": "gfx906"}, "gfx1151")):
+        other = choose(make_machine(**facts), knowledge, "torch", target).choices[0]
+        assert (other.command, other.replaces) == ("pip install torch[device-gfx1151]", "")

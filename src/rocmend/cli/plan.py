@@ -79,7 +79,7 @@ def _with(step: Step, line: str, best: Choice, machine: Machine) -> Step:
     """Put an installation into a step, and say of it what holds for it: what it needs, its check and its undo."""
     python = fill("{python.executable}", machine, for_shell=True)
     present = best.package in (machine.value("packages") or {})
-    install = f"{python} -m pip install" + (" --force-reinstall" if present else "")
+    install = f"{python} -m pip install"
     commands = tuple(
         part
         for old in step.commands

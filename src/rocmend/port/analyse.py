@@ -102,7 +102,7 @@ def analyse(  # noqa: PLR0913  a run is told what to read, by which rules and ho
         known.save()
     seen += [not_looked_at(left.path, left.reason) for left in walked.left_out]
     files = _by_rules(seen, wanted, names)
-    looked_at = Counter(one.reads.value for one in seen if one.reads)
+    looked_at = Counter(one.reads.value for one in seen if one.reads and not (one.report and one.report.skipped))
     return Analysis(
         root=str(folder),
         targets=tuple(targets),

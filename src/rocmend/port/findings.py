@@ -9,7 +9,7 @@ import msgspec
 
 from rocmend.core.errors import DataError
 from rocmend.port.classify import Kind, wanted
-from rocmend.port.languages import source
+from rocmend.port.languages import broken, source
 from rocmend.port.records import FileReport, Issue, Language
 from rocmend.port.suppress import Suppressions
 
@@ -30,6 +30,8 @@ def findings(path: str, data: bytes, kinds: Kind) -> tuple[FileReport, int]:
     for language in kinds:
         chosen = wanted(language, path, data)
         if not chosen:
+            if why := broken(language, path, data):
+                return FileReport(path, own, len(data), sha256, skipped=why), 0
             continue
         try:
             parsed = source(language, path, data)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from rocmend.port.records import Issue, Language
 from rocmend.port.rule import Source
 
-__all__ = ["destination", "identity_broken", "ported", "source"]
+__all__ = ["broken", "destination", "identity_broken", "ported", "source"]
 
 
 def source(language: Language, path: str, data: bytes) -> Source:
@@ -31,6 +31,15 @@ def source(language: Language, path: str, data: bytes) -> Source:
     from rocmend.port.build.file import TextFile
 
     return TextFile(path, data)
+
+
+def broken(language: Language, path: str, data: bytes) -> str:
+    """Return why a file that no rule asks for is no source of its language; empty where it is, or nothing can tell."""
+    if language is not Language.PYTHON or path.lower().endswith(".ipynb"):
+        return ""
+    from rocmend.port.python.file import syntax_error
+
+    return syntax_error(path, data)
 
 
 def destination(language: Language, path: str) -> str:

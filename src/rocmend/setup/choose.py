@@ -17,6 +17,7 @@ from rocmend.machine.facts import Machine
 from rocmend.setup.environment import STANDING
 
 _LISTED = 6
+_PIP_INSTALL = re.compile(r"(?<![\w./-])(?<!uv )pip install")
 _SITE = re.compile(r"https?://([^/\s\"]+)")
 CHECKS = {
     "torch": (
@@ -53,6 +54,7 @@ class Choice(msgspec.Struct, frozen=True, omit_defaults=True):
         rank: Lower is better.
         check: Commands that show afterwards whether it works.
         name: What way it is, where the entry says so.
+        replaces: The version that the machine has now; pip would leave it in place, so the command forces pip.
     """
 
     command: str
@@ -67,6 +69,7 @@ class Choice(msgspec.Struct, frozen=True, omit_defaults=True):
     sources: tuple[Source, ...] = ()
     check: tuple[str, ...] = ()
     name: str = ""
+    replaces: str = ""
 
     @property
     def place(self) -> str:
@@ -88,12 +91,14 @@ class Choices(msgspec.Struct, frozen=True):
         target: The gfx target; empty where the machine has none.
         choices: The ways.
         known_packages: Every package some entry says how to install.
+        own_environment: The machine's Python belongs to the distribution, which lets pip install nothing into it.
     """
 
     package: str
     target: str
     choices: tuple[Choice, ...]
     known_packages: tuple[str, ...]
+    own_environment: bool = False
 
     @property
     def serving(self) -> tuple[Choice, ...]:
@@ -127,9 +132,10 @@ def choose(machine: Machine, knowledge: Knowledge, package: str, target: str, wo
             packages.add(install.package)
             fits = not install.workload or workload is None or workload in install.workload
             if install.package == package and fits:
-                made.append(_choice(entry, install, target, gfx, matcher))
+                made.append(_replacing(_choice(entry, install, target, gfx, matcher), machine, target))
     made.sort(key=lambda item: (item.serves is False, item.serves is None, item.rank, item.entry_id))
-    return Choices(package, target, tuple(made), tuple(sorted(packages)))
+    refuses = machine.value("python.externally_managed") is True and target in gpu_targets(machine)
+    return Choices(package, target, tuple(made), tuple(sorted(packages)), own_environment=refuses)
 
 
 def gpu_targets(machine: Machine) -> list[str]:
@@ -188,6 +194,19 @@ def _choice(entry: Entry, install: Install, target: str, gfx: GfxTarget | None, 
         check=CHECKS.get(install.package, ()),
         name=install.name,
     )
+
+
+def _replacing(choice: Choice, machine: Machine, target: str) -> Choice:
+    """Make pip replace the version that is installed on the machine, where the package is for a GPU of it.
+
+    pip takes any installed version for what was asked: its command would change nothing.
+    """
+    packages = machine.value("packages")
+    present = packages.get(choice.package, "") if isinstance(packages, dict) else ""
+    if not present or target not in gpu_targets(machine) or not _PIP_INSTALL.search(choice.command):
+        return choice
+    command = _PIP_INSTALL.sub("pip install --force-reinstall", choice.command)
+    return msgspec.structs.replace(choice, command=command, replaces=str(present))
 
 
 def _serves(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -17,7 +18,9 @@ from rocmend.kernels import target as targets
 from rocmend.kernels.compiled.checks import judge
 from rocmend.kernels.compiled.measure import Measured
 from rocmend.kernels.compiled.pool import Worker
+from rocmend.kernels.compiled.run import SAME_CODE
 from rocmend.kernels.compiled.toolchain import Toolchain
+from rocmend.kernels.compiled.toolchains import available, choose_toolchain
 from rocmend.kernels.tuning.record import triton_version
 
 pytestmark = [pytest.mark.cpu, pytest.mark.slow]
@@ -49,6 +52,13 @@ def _loads(worker: Worker, spec: Spec) -> Counter[str]:
     return Counter(re.findall(r"^\s+(?:buffer|global)_load_(\w+)", assembly, re.MULTILINE))
 
 
+def _instructions(worker: Worker, spec: Spec) -> list[str]:
+    """Return the lines of a kernel's assembly, but for those that name the target."""
+    assembly = worker.ask({"do": "compile", "spec": spec, "whole": True}, 120)["ok"]["assembly"]
+    code = assembly.partition(".section\t.debug")[0]
+    return [line for line in code.splitlines() if spec["target"] not in line]
+
+
 @pytest.mark.parametrize(
     ("op", "case", "kernel"),
     [
@@ -60,6 +70,37 @@ def _loads(worker: Worker, spec: Spec) -> Counter[str]:
 def test_no_registers_are_spilled(worker: Worker, op: str, case: str, kernel: str) -> None:
     found = _measured(worker, _spec(worker, "gfx1100", op, case, kernel))
     assert judge(found, targets.by_name("gfx1100")) == ()
+
+
+@pytest.mark.parametrize("target", ["gfx1103", "gfx1150"])
+@pytest.mark.parametrize(
+    ("op", "case", "kernel"),
+    [
+        ("attention", "float16-1x8x2x512x512x128x128-causal", "forward_kernel"),
+        ("attention_decode", "bfloat16-8k-d256", "split_kernel"),
+    ],
+)
+def test_a_simd_of_1024_vector_registers_is_enough(
+    worker: Worker, target: str, op: str, case: str, kernel: str
+) -> None:
+    found = _measured(worker, _spec(worker, target, op, case, kernel))
+    assert judge(found, targets.by_name(target)) == ()
+    assert found.matrix
+
+
+@pytest.mark.parametrize(("shown", "others"), SAME_CODE.items())
+def test_targets_of_the_same_code_have_it(tmp_path: Path, shown: str, others: tuple[str, ...]) -> None:
+    toolchain = choose_toolchain(shown, available())
+    if toolchain is None:
+        pytest.skip(f"no Triton here compiles for {shown}: rocmend kernels compile --fetch-triton 3.7.0 installs one")
+    served = Worker(toolchain, tmp_path)
+    try:
+        spec = _spec(served, shown, "attention", "float16-1x8x2x512x512x128x128-causal", "forward_kernel")
+        codes = {name: _instructions(served, spec | {"target": name}) for name in (shown, *others)}
+    finally:
+        served.close()
+    assert len(codes[shown]) > 1000
+    assert [name for name in others if codes[name] != codes[shown]] == []
 
 
 @pytest.mark.parametrize("case", ["bfloat16-32k-d128", "bfloat16-8k-d256"])

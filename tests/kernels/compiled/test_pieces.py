@@ -170,6 +170,7 @@ def test_what_decides_the_code_decides_the_key() -> None:
     assert spec.key == dot("gfx1100", "3.9.0").key
     assert spec.key != msgspec.structs.replace(spec, source="other").key
     assert spec.identity == msgspec.structs.replace(spec, source="other", triton="3.8.0", case="other").identity
+    assert spec.identity == msgspec.structs.replace(spec, kernel=f"moved:{spec.kernel_name}").identity
     others = [dot("gfx1151", "3.9.0"), dot("gfx1100", "3.8.0"), dot("gfx1100", "3.9.0", size=32)]
     assert len({spec.key, *(other.key for other in others)}) == 4
 

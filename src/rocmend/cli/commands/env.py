@@ -59,7 +59,10 @@ def command(
         write_data(to_json(Outcome("env", result)))
         return
     gpus = [str(machine.value(f"gpu.{index}.gfx_target", "unknown GPU")) for index in machine.indices("gpu")]
-    title = f"rocmend env: {workload} on {machine.name} ({', '.join(dict.fromkeys(gpus)) or 'no AMD GPU'})"
+    where = f"{machine.name} ({', '.join(dict.fromkeys(gpus)) or 'no AMD GPU'})"
+    if machine.hypothetical_target:
+        where = f"{machine.hypothetical_target} (not in {machine.name})"
+    title = f"rocmend env: {workload} on {where}"
     write_text(write(result.lines, shell, title=title))
     for entry_id, missing in result.undecided.items():
         tell(f"rocmend: {entry_id} could not be judged: {', '.join(missing)} unknown")

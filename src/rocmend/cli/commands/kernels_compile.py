@@ -21,7 +21,7 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 @rocmend_command(
     "compile",
     examples=(
-        ("rocmend kernels compile", "every kernel for nine gfx targets: takes a while the first time"),
+        ("rocmend kernels compile", "every kernel for eleven gfx targets: takes a while the first time"),
         ("rocmend kernels compile rms_norm --targets gfx1151,gfx942", "one op for two targets, row by row"),
         ("rocmend kernels compile --fetch-triton 3.7.0", "a second Triton for gfx10, alongside the current one"),
         (
@@ -38,7 +38,7 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
     "--targets",
     type=GpuNames(others=OTHER_MAKERS),
     metavar="GPUS",
-    help="GPUs (gfx1151, 'RX 7900 XTX', sm90 …), with commas between. Otherwise the nine of the table.",
+    help="GPUs (gfx1151, 'RX 7900 XTX', sm90 …), with commas between. Otherwise the eleven of the table.",
 )
 @click.option(
     "--subset",

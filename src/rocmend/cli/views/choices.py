@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from rocmend.cli.views.entry import source_links
 from rocmend.core.units import count_text
+from rocmend.kb.template import OWN_PYTHON
 from rocmend.report.document import Block, Card, Code, Document, Section, Text, Tone, table
 from rocmend.setup.choose import Choice, Choices
 
@@ -28,7 +29,13 @@ def choices_document(result: Choices, *, everything: bool = False) -> Document:
 
 def _answer(result: Choices) -> tuple[Block, ...]:
     first, *others = result.serving
-    lines: list[Block] = [Code(first.command, "bash"), Text(f"**Why:** {_sentence(first.reason)}")]
+    command = first.command
+    if result.own_environment and command.startswith("pip "):
+        folder = OWN_PYTHON.removesuffix("/bin/python")
+        command = f"python3 -m venv {folder} && . {folder}/bin/activate\n{command}"
+    lines: list[Block] = [Code(command, "bash"), Text(f"**Why:** {_sentence(first.reason)}")]
+    if first.replaces:
+        lines.append(Text(f"**Note:** it replaces {result.package} {first.replaces}, which pip would keep otherwise."))
     if first.serves is None:
         lines.append(Text(f"**Note:** no entry says whether it carries code for {result.target}."))
     if first.channel != "stable":

@@ -41,7 +41,13 @@ def diagnosis_document(diagnosis: Diagnosis, machine: Machine) -> Document:
         footer += (
             " `--plan sh` prints the plan as a script that asks at each step. Run `rocmend doctor` again afterwards."
         )
-    title = diagnosis.about if diagnosis.hypothetical_target else f"Diagnosis of {diagnosis.machine}"
+    title = f"Diagnosis of {diagnosis.machine}"
+    if target := diagnosis.hypothetical_target:
+        title = diagnosis.about
+        footer = (
+            f"`rocmend wheel choose --target {target}` says what to install, `rocmend env --for pytorch --target "
+            f"{target}` what to set, `rocmend targets {target}` which GPUs it is. Nothing was changed."
+        )
     return Document(title, summary, tone, tuple(blocks), footer)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from rocmend.kernels.op import Cost, Implementation, Problem, Tolerance
+from rocmend.kernels.op import Cost, Implementation, Problem, Rule, Tolerance
 from rocmend.kernels.target import Target
 
 BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
@@ -47,13 +47,13 @@ def rejects_dtype(problem: Problem, _target: Target) -> str | None:
     return None if problem.dtype in BYTES else f"the kernel takes {', '.join(BYTES)}, not {problem.dtype}"
 
 
-def limits(**limits: int) -> Callable[[Problem, Target], str | None]:
+def limits(**most: int) -> Rule:
     """Return the rule of a kernel that takes fields of a problem up to limits, and the types of ``rejects_dtype``."""
 
     def rejects(problem: Problem, target: Target) -> str | None:
-        for name, most in limits.items():
-            if (value := getattr(problem, name)) > most:
-                return f"the kernel takes {name.replace('_', ' ')} up to {most}, not {value}"
+        for name, limit in most.items():
+            if (value := getattr(problem, name)) > limit:
+                return f"the kernel takes {name.replace('_', ' ')} up to {limit}, not {value}"
         return rejects_dtype(problem, target)
 
     return rejects
@@ -74,6 +74,20 @@ def rejects_held_backward(problem: Problem, target: Target) -> str | None:
     if problem.backward and problem.columns > (HELD if target.name != "gfx906" else HELD // 2):  # it would spill there
         return f"a row of {problem.columns} elements does not fit in registers"
     return rejects_backward(problem, target)
+
+
+def kernels(name: str, note: str, rejects: Rule = rejects_backward) -> tuple[Implementation, Implementation]:
+    """Return the kernels of an op and of its gradients, ``run`` and ``run_backward`` of ``kernel.py``.
+
+    Args:
+        name: Of the first; ``_backward`` is added for the second.
+        note: Of the first.
+        rejects: The rule of the second.
+    """
+    return (
+        Implementation(name, "triton", "kernel:run", rejects_forward, note=note),
+        Implementation(f"{name}_backward", "triton", "kernel:run_backward", rejects),
+    )
 
 
 def references(forward: str, backward: str) -> tuple[Implementation, Implementation]:

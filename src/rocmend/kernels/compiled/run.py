@@ -25,7 +25,19 @@ from rocmend.kernels.compiled.toolchain import Toolchain
 from rocmend.kernels.compiled.toolchains import choose_toolchain, serves
 from rocmend.kernels.tuning import records
 
-DEFAULT_TARGETS = ("gfx1010", "gfx1030", "gfx1100", "gfx1151", "gfx1201", "gfx906", "gfx90a", "gfx942", "gfx950")
+DEFAULT_TARGETS = (
+    *("gfx1010", "gfx1030", "gfx1100", "gfx1103", "gfx1150", "gfx1151", "gfx1201"),
+    *("gfx906", "gfx90a", "gfx942", "gfx950"),
+)
+SAME_CODE = {
+    "gfx1030": ("gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036"),
+    "gfx1150": ("gfx1152", "gfx1153"),
+    "gfx1201": ("gfx1200",),
+}
+"""Other targets whose machine code is that of one of the table, as LLVM gives them the same features.
+
+Not gfx1101 with gfx1100, nor gfx1102 with gfx1103: LLVM sets up the scalar registers of a launch in another way.
+"""
 FAST_TARGETS = ("gfx1100", "gfx942")
 RECORD_LIMIT_S = 300.0
 

@@ -67,8 +67,8 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def identity(self) -> str:
-        """A short name of the specialisation that stays when the kernel's source or Triton changes."""
-        parts = (self.kernel, self.signature, self.constants, self.attributes, self.options, self.target)
+        """A short name of the specialisation that stays when the kernel moves, or its source or Triton changes."""
+        parts = (self.kernel_name, self.signature, self.constants, self.attributes, self.options, self.target)
         return _digest(parts)[:8]
 
     @property

@@ -19,11 +19,12 @@ from typing import TypeVar, cast
 
 from rocmend.core.errors import DataError
 from rocmend.port.python.calls import Argument, Call, arguments, calls
-from rocmend.port.python.flags import Side, Sides, implied
+from rocmend.port.python.flags import Side, implied
 from rocmend.port.python.scopes import Binding, Scope, Scopes
-from rocmend.port.python.syntax import why_not
+from rocmend.port.python.sides import Sides
+from rocmend.port.python.syntax import is_python_2, why_not
 
-__all__ = ["PythonFile"]
+__all__ = ["PythonFile", "syntax_error"]
 
 _N = TypeVar("_N", bound=ast.AST)
 _LINES = re.compile(r"\r\n|\r|\n")
@@ -51,9 +52,7 @@ class PythonFile:
         self.encoding, self.text = _decoded(path, data)
         self._mark = 3 if data.startswith(b"\xef\xbb\xbf") else 0
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # invalid escapes are the project's own matter
-                self.module = ast.parse(self.text)
+            self.module = _parsed(self.text)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             raise DataError(path, why_not(self.text, error)) from error
         self.scopes = Scopes(self.module)
@@ -290,6 +289,30 @@ class PythonFile:
     def on_rocm(self, nodes: Iterable[_N]) -> Iterator[_N]:
         """Yield the nodes that are executed on ROCm: those that no gate keeps for CUDA."""
         return (node for node in nodes if self.side(node) is not Side.CUDA)
+
+
+def syntax_error(path: str, data: bytes) -> str:
+    """Return why a file that no rule needs parsed is broken Python; empty where it is not.
+
+    Python 2 is not counted as broken: old projects carry scripts in it, and nothing in such a file uses CUDA.
+    """
+    try:
+        _, text = _decoded(path, data)
+    except DataError as error:
+        return error.message
+    try:
+        _parsed(text)
+    except (SyntaxError, ValueError) as error:
+        return "" if is_python_2(text, error) else why_not(text, error)
+    except (RecursionError, MemoryError):  # large data, say: valid as far as is known
+        return ""
+    return ""
+
+
+def _parsed(text: str) -> ast.Module:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # invalid escapes are the project's own matter
+        return ast.parse(text)
 
 
 def _decoded(path: str, data: bytes) -> tuple[str, str]:

@@ -46,7 +46,7 @@ def rejects_dequantized(problem: Problem, target: Target) -> str | None:
         (size <= WORKSPACE_BYTES, f"dequantized weights take {size >> 20} MiB, more than {WORKSPACE_BYTES >> 20}"),
         (
             _many_rows(problem, target),
-            f"for {problem.rows} rows of x, unpacking the weights inside the product is faster",
+            f"with few rows of x ({problem.rows}), unpacking the weights inside the product is faster",
         ),
     )
 

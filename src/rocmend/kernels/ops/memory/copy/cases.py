@@ -43,10 +43,6 @@ def _case(
     name: str, shape: tuple[int, ...], view: View, dtype: str, to: str | None = None, size: Size = "tiny"
 ) -> Case:
     def make(m: Maker) -> Call:
-        if dtype == "complex64":
-            return Call((view(m.normal(*shape, 2, dtype="float32").view(torch.complex64).squeeze(-1)),))
-        if dtype.startswith("float8"):
-            return Call((view(m.integers(-128, 128, *shape, dtype="int8").view(BY_NAME[dtype])),))
         if size == "large":
             return Call((view(m.normal(*shape, dtype=dtype) * 100), BY_NAME[to or dtype]))
         x = elements(m, *shape, dtype=dtype) if shape else elements(m, 1, dtype=dtype).reshape(())

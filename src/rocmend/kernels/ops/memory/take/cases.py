@@ -5,21 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import torch
-from torch import Tensor
 
 from rocmend.kernels.common.floats import ELEMENTS
 from rocmend.kernels.dtypes import BY_NAME
 from rocmend.kernels.ops.rowwise.sort.cases import elements
 from rocmend.kernels.suite import Call, Case, Maker, size_of, sizes
-
-
-def any_elements(m: Maker, *shape: int, dtype: str) -> Tensor:
-    """Return elements of any type, complex and fp8 ones too."""
-    if dtype == "complex64":
-        return m.normal(*shape, 2).view(torch.complex64).squeeze(-1)
-    if dtype.startswith("float8"):
-        return m.integers(-128, 128, *shape, dtype="int8").view(BY_NAME[dtype])
-    return elements(m, *shape, dtype=dtype)
 
 
 def _case(
@@ -31,7 +21,7 @@ def _case(
         low = 0 if kind == "uint32" else -length
         index = m.integers(low - beyond * (low < 0), max(length, 1) + beyond, *indices, dtype="int64")
         index = index.to(torch.int32).view(torch.uint32) if kind == "uint32" else index.to(BY_NAME[kind])
-        return Call((any_elements(m, *shape, dtype=dtype), index, axis))
+        return Call((elements(m, *shape, dtype=dtype), index, axis))
 
     function = "take_along_axis" if along else "take"
     elements_ = torch.Size(shape).numel() + torch.Size(indices).numel()

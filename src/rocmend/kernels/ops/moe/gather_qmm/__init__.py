@@ -77,6 +77,24 @@ def _rejects_columns(problem: Problem, target: Target) -> str | None:
     return rejects_dtype(problem, target) or first_reason((not problem.transpose, "the weights are transposed"))
 
 
+def grouped_class(problem: Problem, _target: Target) -> str:
+    """Name the class of records of ``grouped`` and ``columns``: rows of an expert, and the gate."""
+    kind = shape_class(problem).replace("few", "low")
+    return f"{kind}-gated" if problem.gated else kind
+
+
+def tiles_class(problem: Problem, _target: Target) -> str:
+    """Name the class of records of ``tiles``: rows of an expert, but of uneven K, 4 affine bits, 8 with some rows."""
+    kind, affine = shape_class(problem), problem.mode == "affine"
+    if kind != "low" and problem.k % 128:
+        kind = "uneven"
+    elif kind != "low" and not problem.gated and affine and problem.bits == 4:
+        kind = "b4"
+    elif kind == "middle" and not problem.gated and affine:
+        kind = "b8"
+    return f"{kind}-gated" if problem.gated else kind
+
+
 def _cost(problem: Problem) -> Cost:
     """Each row is read and written once, and the weights of as many experts as the pairs can choose."""
     rows, size, times = problem.pairs * problem.m, bytes_of(problem.dtype), 2 if problem.gated else 1
@@ -104,6 +122,7 @@ OP = register(
                 _rejects_tiles,
                 note="rows are brought together by expert; weights are unpacked in registers",
                 vendor="nvidia",
+                record_class=tiles_class,
             ),
             Implementation(
                 "gemv",
@@ -127,6 +146,7 @@ OP = register(
                 f"{HERE}.host:grouped",
                 _rejects_transposed,
                 note="rows are brought together by expert, whose weights are read once",
+                record_class=grouped_class,
             ),
             Implementation(
                 "columns",
@@ -134,6 +154,7 @@ OP = register(
                 f"{HERE}.host:columns",
                 _rejects_columns,
                 note="the same where weights are not transposed",
+                record_class=grouped_class,
             ),
             Implementation("torch", "reference", f"{HERE}.reference:run"),
         ),

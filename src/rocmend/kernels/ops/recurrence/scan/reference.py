@@ -2,41 +2,26 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
 from rocmend.kernels.ops.rowwise.sort.reference import comparable
 
 
-def cumsum(x: Tensor, axis: int | None, *, reverse: bool = False, inclusive: bool = True) -> Tensor:
-    """Scan with a sum."""
-    return run(x, axis, op="sum", reverse=reverse, inclusive=inclusive, dtype=result_type(x.dtype, "sum"))
+def _scan(op: str, x: Tensor, axis: int | None, *, reverse: bool = False, inclusive: bool = True) -> Tensor:
+    return run(x, axis, op=op, reverse=reverse, inclusive=inclusive, dtype=result_type(x.dtype, op))
+
+
+cumsum, cumprod, cummax, cummin, logcumsumexp = (
+    partial(_scan, op) for op in ("sum", "prod", "max", "min", "logsumexp")
+)
 
 
 def cumsum_flat(x: Tensor, axis: int) -> Tensor:
     """Sum one row in its own type: integers wrap in any order."""
     return x.cumsum(axis, dtype=x.dtype)
-
-
-def cumprod(x: Tensor, axis: int | None, *, reverse: bool = False, inclusive: bool = True) -> Tensor:
-    """Scan with a product."""
-    return run(x, axis, op="prod", reverse=reverse, inclusive=inclusive, dtype=x.dtype)
-
-
-def cummax(x: Tensor, axis: int | None, *, reverse: bool = False, inclusive: bool = True) -> Tensor:
-    """Scan with the larger of two."""
-    return run(x, axis, op="max", reverse=reverse, inclusive=inclusive, dtype=x.dtype)
-
-
-def cummin(x: Tensor, axis: int | None, *, reverse: bool = False, inclusive: bool = True) -> Tensor:
-    """Scan with the smaller of two."""
-    return run(x, axis, op="min", reverse=reverse, inclusive=inclusive, dtype=x.dtype)
-
-
-def logcumsumexp(x: Tensor, axis: int | None, *, reverse: bool = False, inclusive: bool = True) -> Tensor:
-    """Scan with log(exp(a) + exp(b))."""
-    dtype = result_type(x.dtype, "logsumexp")
-    return run(x, axis, op="logsumexp", reverse=reverse, inclusive=inclusive, dtype=dtype)
 
 
 def result_type(dtype: torch.dtype, op: str) -> torch.dtype:

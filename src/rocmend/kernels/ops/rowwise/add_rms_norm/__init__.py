@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from rocmend.kernels.common.floats import (
-    cost_per_element,
-    references,
-    rejects_forward,
-    rejects_held_backward,
-    tolerances,
-)
-from rocmend.kernels.op import Implementation, Tolerance
+from rocmend.kernels.common.floats import cost_per_element, kernels, references, rejects_held_backward, tolerances
+from rocmend.kernels.op import Tolerance
 from rocmend.kernels.ops.rowwise.rms_norm import Problem
 from rocmend.kernels.registry import declare
 
@@ -19,8 +13,7 @@ OP = declare(
     functions=("add_rms_norm", "add_rms_norm_backward"),
     problem=Problem,
     implementations=(
-        Implementation("row", "triton", "kernel:run", rejects_forward, note="one pass: the sum is not read again"),
-        Implementation("row_backward", "triton", "kernel:run_backward", rejects_held_backward),
+        *kernels("row", "one pass: the sum is not read again", rejects_held_backward),
         *references("add_rms_norm", "add_rms_norm_backward"),
     ),
     domain="As rms_norm; x and the residual have the same shape and dtype.",

@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
 from rocmend.kernels.ops.rowwise.sort.reference import comparable, indexed
 
 
-def argmax(
-    x: Tensor, axis: int | None = None, *, keepdims: bool = False, index_dtype: torch.dtype = torch.int64
+def _public(
+    x: Tensor, axis: int | None = None, *, keepdims: bool = False, index_dtype: torch.dtype = torch.int64, largest: bool
 ) -> Tensor:
-    """Return where the largest element is."""
-    return _public(x, axis, keepdims, index_dtype, largest=True)
-
-
-def argmin(
-    x: Tensor, axis: int | None = None, *, keepdims: bool = False, index_dtype: torch.dtype = torch.int64
-) -> Tensor:
-    """Return where the smallest element is."""
-    return _public(x, axis, keepdims, index_dtype, largest=False)
-
-
-def argmax_flat(x: Tensor) -> Tensor:
-    """Return where the first True of one row is, in little memory."""
-    return torch.argmax(x.view(torch.uint8))
-
-
-def _public(x: Tensor, axis: int | None, keepdims: bool, index_dtype: torch.dtype, *, largest: bool) -> Tensor:
     if axis is None:
         found = run(x.reshape(-1), 0, largest=largest, index_dtype=index_dtype)
         return found.reshape((1,) * x.dim()) if keepdims else found
     found = run(x, axis, largest=largest, index_dtype=index_dtype)
     return found.unsqueeze(axis) if keepdims else found
+
+
+argmax, argmin = partial(_public, largest=True), partial(_public, largest=False)
+
+
+def argmax_flat(x: Tensor) -> Tensor:
+    """Return where the first True of one row is, in little memory."""
+    return torch.argmax(x.view(torch.uint8))
 
 
 def run(x: Tensor, axis: int, *, largest: bool, index_dtype: torch.dtype) -> Tensor:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rocmend.kernels.common.floats import FLOATS, Rows, cost_per_element, references, rejects_backward, rejects_forward
-from rocmend.kernels.op import Implementation, Tolerance
+from rocmend.kernels.common.floats import FLOATS, Rows, cost_per_element, kernels, references
+from rocmend.kernels.op import Tolerance
 from rocmend.kernels.registry import declare
 
 OP = declare(
@@ -12,10 +12,7 @@ OP = declare(
     functions=("cross_entropy", "cross_entropy_backward"),
     problem=Rows,
     implementations=(
-        Implementation(
-            "walk", "triton", "kernel:run", rejects_forward, note="reads the logits once, in their own dtype"
-        ),
-        Implementation("walk_backward", "triton", "kernel:run_backward", rejects_backward),
+        *kernels("walk", "reads the logits once, in their own dtype"),
         *references("rows", "rows_backward"),
     ),
     dtypes=FLOATS,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rocmend.kernels.common.floats import cost_per_element, references, rejects_backward, rejects_forward, tolerances
-from rocmend.kernels.op import Implementation, Tolerance
+from rocmend.kernels.common.floats import cost_per_element, kernels, references, tolerances
+from rocmend.kernels.op import Tolerance
 from rocmend.kernels.registry import declare
 
 KINDS = ("silu", "gelu", "gelu_tanh")
@@ -25,11 +25,7 @@ OP = declare(
     summary="SwiGLU and GeGLU, and their gradients.",
     functions=("swiglu", "geglu", "glu_backward"),
     problem=Problem,
-    implementations=(
-        Implementation("tile", "triton", "kernel:run", rejects_forward, note="one pass; torch takes two"),
-        Implementation("tile_backward", "triton", "kernel:run_backward", rejects_backward),
-        *references("run", "glu_backward"),
-    ),
+    implementations=(*kernels("tile", "one pass; torch takes two"), *references("run", "glu_backward")),
     domain="Any shape; any strides without a copy if the elements of a row are contiguous.",
     cost=cost_per_element(10, 3, backward=(10, 5)),
     # Where the activation is near 0 it is a small difference of numbers near 1: absolute, not relative.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rocmend.kernels.common.floats import (
     cost_per_element,
+    kernels,
     references,
-    rejects_forward,
     rejects_held_backward,
     tolerances,
     width_class,
@@ -20,14 +20,7 @@ OP = declare(
     functions=("layer_norm", "layer_norm_backward"),
     problem=Problem,
     implementations=(
-        Implementation(
-            "row",
-            "triton",
-            "kernel:run",
-            rejects_forward,
-            note="rounds intermediate results, as MLX does; torch does not",
-        ),
-        Implementation("row_backward", "triton", "kernel:run_backward", rejects_held_backward),
+        *kernels("row", "rounds intermediate results, as MLX does; torch does not", rejects_held_backward),
         Implementation("torch.nn.functional.layer_norm", "vendor", "reference:run_torch", rejects_torch),
         *references("layer_norm", "layer_norm_backward"),
     ),

@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from rocmend.kernels.common.floats import (
-    Rows,
-    cost_per_element,
-    references,
-    rejects_backward,
-    rejects_forward,
-    tolerances,
-)
-from rocmend.kernels.op import Implementation, Tolerance
+from rocmend.kernels.common.floats import Rows, cost_per_element, kernels, references, tolerances
+from rocmend.kernels.op import Tolerance
 from rocmend.kernels.registry import declare
 
 OP = declare(
@@ -18,11 +11,7 @@ OP = declare(
     summary="Log-sum-exp over any axes, and its gradient.",
     functions=("logsumexp", "logsumexp_backward"),
     problem=Rows,
-    implementations=(
-        Implementation("walk", "triton", "kernel:run", rejects_forward, note="reads its input once"),
-        Implementation("walk_backward", "triton", "kernel:run_backward", rejects_backward),
-        *references("rows", "logsumexp_backward"),
-    ),
+    implementations=(*kernels("walk", "reads its input once"), *references("rows", "logsumexp_backward")),
     domain="Any shape, any axes, rows of any length.",
     cost=cost_per_element(4, 1, backward=(4, 2), per_row=1),
     # fp32 sums of exponentials that GPUs compute to 2 units, and a logarithm; near 0 the result cancels.

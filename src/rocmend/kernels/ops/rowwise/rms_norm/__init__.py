@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from rocmend.kernels.common.floats import (
     cost_per_element,
+    kernels,
     references,
-    rejects_forward,
     rejects_gradients,
     rejects_held_backward,
     tolerances,
@@ -49,14 +49,7 @@ OP = declare(
     functions=("rms_norm", "rms_norm_backward"),
     problem=Problem,
     implementations=(
-        Implementation(
-            "row",
-            "triton",
-            "kernel:run",
-            rejects_forward,
-            note="rounds before the weight is applied, as MLX does; torch does not",
-        ),
-        Implementation("row_backward", "triton", "kernel:run_backward", rejects_held_backward),
+        *kernels("row", "rounds before the weight is applied, as MLX does; torch does not", rejects_held_backward),
         Implementation("torch.nn.functional.rms_norm", "vendor", "reference:run_torch", rejects_torch),
         *references("rms_norm", "rms_norm_backward"),
     ),

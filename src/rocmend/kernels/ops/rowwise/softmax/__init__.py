@@ -5,9 +5,8 @@ from __future__ import annotations
 from rocmend.kernels.common.floats import (
     Rows,
     cost_per_element,
+    kernels,
     references,
-    rejects_backward,
-    rejects_forward,
     rejects_gradients,
     tolerances,
     width_class,
@@ -25,8 +24,7 @@ OP = declare(
     functions=("softmax", "log_softmax", "softmax_backward"),
     problem=Rows,
     implementations=(
-        Implementation("row", "triton", "kernel:run", rejects_forward, note="keeps rows in registers"),
-        Implementation("row_backward", "triton", "kernel:run_backward", rejects_backward),
+        *kernels("row", "keeps rows in registers"),
         Implementation("torch.softmax", "vendor", "reference:run_torch", rejects_gradients),
         *references("rows", "softmax_backward"),
     ),

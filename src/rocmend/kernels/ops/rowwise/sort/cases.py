@@ -9,21 +9,21 @@ from torch import Tensor
 
 from rocmend.kernels.common.floats import NUMBERS
 from rocmend.kernels.dtypes import BY_NAME
-from rocmend.kernels.suite import Call, Case, Maker, Size
+from rocmend.kernels.suite import Call, Case, Maker, Size, sizes
 
 
 def elements(m: Maker, *shape: int, dtype: str) -> Tensor:
     """Return elements of any type: floats with every odd value strewn in, integers of the whole range, repeated."""
     kind = BY_NAME[dtype]
+    if dtype == "complex64":
+        return m.normal(*shape, 2).view(kind).squeeze(-1)
+    if dtype.startswith("float8"):
+        return m.integers(-128, 128, *shape, dtype="int8").view(kind)
     if kind.is_floating_point:
-        if m.device.type == "cuda" and torch.Size(shape).numel() > 1 << 24:
+        if m.device.type == "meta" or (m.device.type == "cuda" and torch.Size(shape).numel() > 1 << 24):
             return m.normal(*shape, dtype=dtype)
         # Rounded, so that there are equal elements whose order shows.
-        return (
-            (m.edges(*shape, dtype="float32") * 8).round().div(8).to(kind)
-            if m.device.type != "meta"
-            else m.normal(*shape, dtype=dtype)
-        )
+        return (m.edges(*shape, dtype="float32") * 8).round().div(8).to(kind)
     if dtype == "bool":
         return m.integers(0, 2, *shape, dtype="uint8").bool()
     signed = {"uint16": "int16", "uint32": "int32", "uint64": "int64"}.get(dtype, dtype)
@@ -42,20 +42,13 @@ def _case(dtype: str, *shape: int, axis: int | None = -1, indices: bool = False,
 
     length = max(shape) if shape else 1
     size: Size = "tiny" if length <= 128 else "small" if torch.Size(shape).numel() <= 1000 else "large"
-    label = "x".join(map(str, shape)) or "scalar"
-    name = f"{'arg' if indices else ''}{dtype}-{label}-axis{axis}{'-permuted' * permuted}"
+    name = f"{'arg' if indices else ''}{dtype}-{sizes(shape) or 'scalar'}-axis{axis}{'-permuted' * permuted}"
     marks = ("strides",) if permuted else ("empty",) if 0 in shape else ("nan", "odd")
+    real = dtype in ("float32", "bfloat16", "int64") and shape in ((16, 2048), (2, 50000), (16, 128), (1, 4096))
     return Case(
-        name,
-        make,
-        "int64" if indices else dtype,
-        size,
-        function="argsort" if indices else "sort",
-        compiled=dtype in ("float32", "bfloat16", "int64")
-        and shape in ((16, 2048), (2, 50000), (16, 128), (1, 4096))
-        and not permuted,
-        edges=marks,
-    )
+        name, make, "int64" if indices else dtype, size, function="argsort" if indices else "sort",
+        compiled=real and not permuted, edges=marks,
+    )  # fmt: skip
 
 
 def cases() -> Iterator[Case]:
