@@ -19,8 +19,9 @@ from typing import TypeVar, cast
 
 from rocmend.core.errors import DataError
 from rocmend.port.python.calls import Argument, Call, arguments, calls
-from rocmend.port.python.flags import Side, Sides, implied
+from rocmend.port.python.flags import Side, implied
 from rocmend.port.python.scopes import Binding, Scope, Scopes
+from rocmend.port.python.sides import Sides
 from rocmend.port.python.syntax import is_python_2, why_not
 
 __all__ = ["PythonFile", "syntax_error"]

@@ -1,4 +1,4 @@
-"""Which expressions tell ROCm from CUDA, and which side of such a test a node stands on.
+"""Which expressions tell ROCm from CUDA.
 
 Two strengths. *Known* is good enough to leave a place alone: a gate already stands there. *Proven* is good enough to be
 used as a gate, and to be folded: the expression is one of a few forms whose value follows from the installed torch.
@@ -9,11 +9,11 @@ from __future__ import annotations
 import ast
 import re
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from rocmend.port.python.scopes import Scopes
 
-__all__ = ["FLAG_MODULE", "Side", "Sides", "is_name", "proven", "proven_names", "truth"]
+__all__ = ["FLAG_MODULE", "Names", "Side", "implied", "is_name", "proven", "proven_names", "truth"]
 
 FLAG_MODULE = "_rocm"
 """The module of a ported package that defines ``is_rocm``; other support modules are called ``_rocm_NAME``."""
@@ -179,93 +179,6 @@ def _meant(file: Names, test: ast.expr) -> ast.expr | None:
 
 def _is_text(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-
-
-class _Exits(NamedTuple):
-    """What the statements of a block say of those after them.
-
-    Attributes:
-        places: The place of each in the block.
-        first: The place of the first that leaves the rest to one side; past the last one where none does.
-        side: That side.
-    """
-
-    places: dict[ast.AST, int]
-    first: int
-    side: Side | None
-
-
-class Sides:
-    """Where the nodes of one file are executed; found once for each."""
-
-    def __init__(self, file: Names) -> None:
-        self._file = file
-        self._known: dict[ast.AST, Side] = {}
-        self._blocks: dict[tuple[ast.AST, str], _Exits] = {}
-
-    def of(self, node: ast.AST) -> Side:
-        """Return where a node is executed, from the tests that it stands under in its file."""
-        found: Side | None = None
-        passed: list[ast.AST] = []
-        child = node
-        parents = self._file.scopes.parents
-        while found is None:
-            found = self._known.get(child)
-            parent = parents.get(child)
-            if found is None:
-                passed.append(child)
-                found = Side.BOTH if parent is None else self._under(child, parent)
-            if parent is not None:
-                child = parent
-        self._known.update(dict.fromkeys(passed, found))
-        return found
-
-    def _under(self, child: ast.AST, parent: ast.AST) -> Side | None:
-        """Return what a node's parent says of where it is executed."""
-        found: Side | None = None
-        if isinstance(parent, ast.If | ast.While) and child is not parent.test:
-            found = implied(self._file, parent.test, child in self._exits(parent, "body").places)
-        elif isinstance(parent, ast.IfExp) and child is not parent.test:
-            found = implied(self._file, parent.test, child is parent.body)
-        elif isinstance(parent, ast.BoolOp):
-            found = self._after_exits(child, parent, "values")
-        if found is None and isinstance(child, ast.stmt):
-            blocks = (self._after_exits(child, parent, name) for name in ("body", "orelse", "finalbody"))
-            found = next((side for side in blocks if side is not None), None)
-        return found
-
-    def _after_exits(self, child: ast.AST, parent: ast.AST, name: str) -> Side | None:
-        """Return what statements before ``child`` imply: ``if is_rocm: return`` leaves the rest to CUDA."""
-        if not isinstance(getattr(parent, name, None), list):
-            return None
-        exits = self._exits(parent, name)
-        return exits.side if exits.places.get(child, 0) > exits.first else None
-
-    def _exits(self, parent: ast.AST, name: str) -> _Exits:
-        key = parent, name
-        if key not in self._blocks:
-            block: list[ast.AST] = getattr(parent, name)
-            places = {node: number for number, node in enumerate(block)}
-            told = ((number, side) for number, one in enumerate(block) if (side := self._leaves_to(parent, one)))
-            self._blocks[key] = _Exits(places, *next(told, (len(block), None)))
-        return self._blocks[key]
-
-    def _leaves_to(self, parent: ast.AST, one: ast.AST) -> Side | None:
-        """Return the side that what comes after a statement, or after an operand of ``and`` and ``or``, is left to."""
-        if isinstance(parent, ast.BoolOp):
-            return implied(self._file, one, isinstance(parent.op, ast.And)) if isinstance(one, ast.expr) else None
-        if isinstance(one, ast.Assert):
-            return implied(self._file, one.test, True)
-        if isinstance(one, ast.If) and not one.orelse and _leaves(one.body):
-            return implied(self._file, one.test, False)
-        return None
-
-
-def _leaves(block: list[ast.stmt]) -> bool:
-    last = block[-1]
-    if isinstance(last, ast.If):
-        return bool(last.orelse) and _leaves(last.body) and _leaves(last.orelse)
-    return isinstance(last, ast.Return | ast.Raise | ast.Continue | ast.Break)
 
 
 def proven(file: Names, value: ast.expr) -> bool:

@@ -76,13 +76,15 @@ def _alone(file: PythonFile, node: ast.expr) -> bool:
 
 def condition_gate(file: PythonFile, node: ast.expr, *, rocm: bool) -> tuple[Edit, ...]:
     """Return edits that make a condition True or False on ROCm: ``is_rocm or NODE``, ``not is_rocm and NODE``."""
-    fits = isinstance(node, ast.Compare | ast.Call | ast.Name | ast.Attribute | ast.Subscript)
-    if not fits or in_compiled(file, node):
+    fits = isinstance(node, ast.Compare | ast.Call | ast.Name | ast.Attribute | ast.Subscript | ast.BoolOp)
+    if not (fits or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))) or in_compiled(file, node):
         return ()
     start, end = file.span(node)
     head, tail = (f"{FLAG} or ", "") if rocm else (f"not {FLAG} and ", "")
+    if isinstance(node, ast.BoolOp):
+        head, tail = head + "(", ")"
     if not (_alone(file, node) or _whole_test(file, node)):
-        head, tail = "(" + head, ")"
+        head, tail = "(" + head, tail + ")"
     edits = (Edit(start, start, head.encode()),)
     return (*edits, Edit(end, end, tail.encode())) if tail else edits
 

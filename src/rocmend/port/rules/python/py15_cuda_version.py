@@ -1,8 +1,9 @@
-"""The CUDA version of PyTorch, parsed.
+"""The CUDA version of PyTorch, parsed or required.
 
 ## What it does
 
-Finds `torch.version.cuda` where None would raise: parsed as a version, split, converted, compared by order.
+Finds `torch.version.cuda` where None would raise: parsed as a version, split, converted, compared by order. Also finds
+assertions, and tests before a `raise` or an exit, that fail because it is None.
 
 ## Why it matters
 
@@ -11,8 +12,13 @@ On ROCm it is None, and the file fails at that place, often while it is imported
 ## Use instead
 
 The flag before a comparison, so that it is False on ROCm; a version below all others where the value is used further.
+The flag in a test that requires CUDA, so that a ROCm build of PyTorch passes it.
 
 ## Fix safety
+
+A requirement is rewritten, and what comes after it is checked as code that runs on ROCm. It is only reported where the
+error names ROCm, so that ROCm is refused on purpose, and where the error is in the `else` of code for CUDA. One in a
+`try` is left alone.
 
 Safe in an assertion, and in a comparison that only decides whether something is done: it tests whether CUDA is recent
 enough, and the code behind it is skipped on ROCm, where it failed before. A function's local name, or a private one,
@@ -37,17 +43,16 @@ from rocmend.port.python.file import PythonFile
 from rocmend.port.python.finding import gated
 from rocmend.port.python.flags import Side
 from rocmend.port.python.gates import asserted, condition_gate, expression_gate, guards
+from rocmend.port.python.required import CUDA_VERSION, Requirement, requirement
 from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
 _PARSERS = ("parse", "Version", "LooseVersion", "StrictVersion", "parse_version", "int", "float")
 
-_NAME = "torch.version.cuda"
-
 
 @rule(
     "PY15",
-    "torch.version.cuda parsed",
+    "torch.version.cuda parsed or required",
     Language.PYTHON,
     severity=Severity.ERROR,
     outcome=Outcome.AUTO,
@@ -58,6 +63,11 @@ _NAME = "torch.version.cuda"
         "import torch\n\nprint(torch.version.cuda)\n",
         "import torch\n\nif torch.version.cuda is not None and torch.version.cuda >= '12':\n    run()\n",
         "import torch\n\nif torch.version.cuda:\n    major = int(torch.version.cuda.split('.')[0])\n",
+        "import torch\n\nif torch.version.cuda is None and torch.version.hip is None:\n    raise OSError('no GPU')\n",
+        "import torch\n\nif not (torch.version.cuda or torch.version.hip):\n    raise OSError('no GPU')\n",
+        "import torch\n\nassert torch.version.cuda or torch.version.hip\n",
+        "import torch\n\nif torch.version.hip or not torch.version.cuda:\n    raise OSError('CUDA alone')\n",
+        "import torch\n\ntry:\n    assert torch.version.cuda\n    import a\nexcept AssertionError:\n    a = None\n",
     ),
     invalid=(
         Case(
@@ -95,12 +105,46 @@ _NAME = "torch.version.cuda"
             "import torch\n\nfrom package._rocm import is_rocm\n\n"
             "name = 'cu' + (\"0.0\" if is_rocm else torch.version.cuda)\n",
         ),
+        Case(
+            "import torch\n\nif torch.version.cuda is None:\n    raise RuntimeError('needs CUDA')\n"
+            "if float(torch.version.cuda) >= 11.8:\n    run()\n",
+            "import torch\n\nfrom package._rocm import is_rocm\n\n"
+            "if not is_rocm and torch.version.cuda is None:\n    raise RuntimeError('needs CUDA')\n"
+            "if not is_rocm and float(torch.version.cuda) >= 11.8:\n    run()\n",
+        ),
+        Case(
+            "import torch\n\nassert torch.version.cuda, 'needs CUDA'\n",
+            "import torch\n\nfrom package._rocm import is_rocm\n\nassert is_rocm or torch.version.cuda, 'needs CUDA'\n",
+        ),
+        Case(
+            "import sys\n\nimport torch\n\nif not torch.version.cuda:\n    sys.exit('needs CUDA')\n",
+            "import sys\n\nimport torch\n\nfrom package._rocm import is_rocm\n\n"
+            "if not is_rocm and not torch.version.cuda:\n    sys.exit('needs CUDA')\n",
+        ),
+        Case(
+            "import torch\n\nif torch.version.cuda is None or float(torch.version.cuda) < 11.8:\n"
+            "    raise OSError('CUDA 11.8')\n",
+            "import torch\n\nfrom package._rocm import is_rocm\n\n"
+            "if not is_rocm and (torch.version.cuda is None or float(torch.version.cuda) < 11.8):\n"
+            "    raise OSError('CUDA 11.8')\n",
+        ),
+        Case(
+            "import torch\n\nif not (torch.cuda.is_available() and torch.version.cuda):\n    raise OSError('no GPU')\n",
+            "import torch\n\nfrom package._rocm import is_rocm\n\n"
+            "if not (torch.cuda.is_available() and (is_rocm or torch.version.cuda)):\n    raise OSError('no GPU')\n",
+        ),
+        Case("import torch\n\nif torch.version.cuda:\n    run()\nelse:\n    raise OSError('no CUDA')\n", None),
+        Case("import torch\n\nif not torch.version.cuda:\n    raise OSError('no ROCm support')\n", None),
         Case("import torch\n\nname = f\"cu{torch.version.cuda.replace('.', '')}\"\n", None),
     ),
 )
 def cuda_version(file: PythonFile) -> Iterable[Found]:
     """Find uses that None would make fail."""
-    for node in file.references(_NAME, aliases=True):
+    tests: list[ast.If | ast.Assert] = [*file.of(ast.If), *file.of(ast.Assert)]
+    for test in file.on_rocm(tests):
+        if found := requirement(file, test):
+            yield _required(file, test, found)
+    for node in file.references(CUDA_VERSION, aliases=True):
         if file.side(node) is Side.CUDA or not _fails(file, node):
             continue
         compared = _comparison(file, node)
@@ -114,10 +158,28 @@ def cuda_version(file: PythonFile) -> Iterable[Found]:
         yield _found(file, node, edits, outcome)
     for text in file.on_rocm(file.of(ast.JoinedStr)):
         if any(
-            isinstance(node, ast.Attribute | ast.Subscript) and file.qualified(node.value) == _NAME
+            isinstance(node, ast.Attribute | ast.Subscript) and file.qualified(node.value) == CUDA_VERSION
             for node in ast.walk(text)
         ):
             yield _found(file, text, (), None)
+
+
+def _required(file: PythonFile, node: ast.If | ast.Assert, found: Requirement) -> Found:
+    """Return a requirement of CUDA, with the flag in its test; before all of it where all of it is about CUDA."""
+    test = node.test
+    edits: tuple[Edit, ...] = ()
+    remedy = "Let a ROCm build of PyTorch pass (torch.version.hip)."
+    if found.otherwise:
+        remedy = "Add a branch for ROCm (torch.version.hip), or let it take the branch for CUDA if that runs there."
+    elif found.refuses:
+        remedy = "ROCm is refused on purpose: port what is behind it, then let a ROCm build of PyTorch pass."
+    elif isinstance(test, ast.BoolOp) and [one.node for one in found.operands] == test.values:
+        edits = condition_gate(file, test, rocm=isinstance(node, ast.Assert))
+    else:
+        parts = [condition_gate(file, one.node, rocm=not one.failing) for one in found.operands]
+        edits = tuple(edit for part in parts for edit in part) if all(parts) else ()
+    message = "torch.version.cuda is None on ROCm, and this requires it"
+    return gated(file, found.operands[0].node, edits, message=message, remedy=remedy)
 
 
 def _found(file: PythonFile, node: ast.expr, edits: tuple[Edit, ...], outcome: Outcome | None) -> Found:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 
 from rocmend.kernels import allocate, backends, executor, select
 from rocmend.kernels.arithmetic import cdiv, next_power_of_2
+from rocmend.kernels.common.formats import Format
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.launch import LaunchPlan
 from rocmend.kernels.ops.matmul.quantized_matmul import gemv as one_row
@@ -166,23 +168,23 @@ def _gemv(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) -> 
 
 
 def _arranged(
-    a: Arguments, target: Target, height: int, unit: int, rhs: torch.dtype | None
+    a: Arguments, target: Target, height: int, rhs: torch.dtype | None, *, unit: int = 0, paired: bool = False
 ) -> tuple[LaunchPlan, int, Callable[[], tuple[torch.Tensor | None, torch.Tensor | None, torch.Tensor]]]:
     """Plan the launch before ``grouped`` or ``columns``: of x, indices, ordered x, sums and the table.
 
     Returns:
-        The launch, the places of its table, and what allocates ordered x (None where x is taken as it is), the sums of
-        each ``unit`` columns (None where there is no unit) and the table.
+        The launch, the places of its table, and what allocates ordered x (None unless ``paired``), the sums of each
+        ``unit`` columns (None without a unit) and the table.
     """
     pairs, (m, k), form = a.pairs, a.x.shape[-2:], a.form
     config = config_for(NAME, "arrange", "*", target)
-    rows = a.x.shape[:-2].numel() * m if unit else 0
+    rows = a.x.shape[:-2].numel() * m if unit or paired else 0
     slots = pairs.count * m // height + a.experts
     block = min(config["BLOCK"], max(16, next_power_of_2(pairs.count)))
-    once, paired = pairs.count <= block, bool(unit) and _paired(a)
+    once = pairs.count <= block
     constants = {
-        "BITS": form.bits, "PAIRED": paired, "BK": unit or 1, "BM": height, "BLOCK": block, "ONCE": once,
-        "ORDERED": a.ordered and once,
+        "BITS": form.bits, "PAIRED": paired, "SUMS": bool(unit), "BK": unit or 32, "BM": height, "BLOCK": block,
+        "ONCE": once, "ORDERED": a.ordered and once,
     }  # fmt: skip
     numbers = (pairs.count, m, a.experts, k, slots)
     plan = LaunchPlan(arrange_kernel, (a.experts + rows,), constants, config, numbers, (None, rhs, None, None, None))
@@ -197,23 +199,25 @@ def _arranged(
     return plan, slots, allocated
 
 
-def _paired(a: Arguments) -> bool:
+def _paired(form: Format, dtype: torch.dtype) -> bool:
     """Return whether codes leave a word in pairs."""
-    of_half = 8 if a.dtype == torch.float16 else 4
-    return a.form.affine and a.dtype != torch.float32 and 16 % a.form.bits == 0 and a.form.bits <= of_half
+    if not form.affine:
+        return form.bits == 4
+    return dtype != torch.float32 and form.bits in ({1, 2, 4, 8} if dtype == torch.float16 else {1, 2, 4})
 
 
 def _grouped(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) -> Launches:
     """Plan the two launches for rows that share experts."""
-    config, form, (m, k) = (
-        config_for(NAME, "grouped", grouped_class(problem_of(a), target), target),
-        a.form,
-        a.x.shape[-2:],
+    form, (m, k) = a.form, a.x.shape[-2:]
+    config = config_for(NAME, "grouped", grouped_class(problem_of(a), target), target)
+    # A scale is a group's, so a step of affine weights is no more; of the others, K is whole steps.
+    block = min(config["BK"], form.group_size) if form.affine else max(math.gcd(config["BK"], k), form.group_size)
+    paired = _paired(form, a.dtype)
+    arrange, slots, allocated = _arranged(
+        a, target, config["BM"], types[9], unit=block if form.affine else 0, paired=paired
     )
-    block = min(config["BK"], form.group_size) if form.affine else max(config["BK"], form.group_size)
-    arrange, slots, allocated = _arranged(a, target, config["BM"], block if form.affine else 0, types[9])
     constants = _constants(a) | {
-        "PAIRED": _paired(a), "EVEN": k % block == 0, "WHOLE": a.n % config["BN"] == 0, "BK": block,
+        "PAIRED": paired, "WHOLE": a.n % config["BN"] == 0, "BK": block,
         "LARGE": max(a.x.numel(), a.pairs.count * m * a.n) >= _LARGE,
     }  # fmt: skip
     main = LaunchPlan(
@@ -237,7 +241,7 @@ def _grouped(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) 
 def _columns(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) -> Launches:
     """Plan the two launches for weights that are not transposed."""
     config, (m, k) = config_for(NAME, "columns", grouped_class(problem_of(a), target), target), a.x.shape[-2:]
-    arrange, slots, allocated = _arranged(a, target, config["BM"], 0, types[9])
+    arrange, slots, allocated = _arranged(a, target, config["BM"], types[9])
     constants = _constants(a)
     del constants["GATED"]
     words, groups = a.weights.words.shape[-1], a.weights.scales.shape[-1]

@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 
 from rocmend.kernels.common.chunks import codes8, window8
-from rocmend.kernels.common.packing import halves
+from rocmend.kernels.common.packing import halves, scale_of
 from rocmend.kernels.common.weights import weight_tile
 from rocmend.kernels.language import INTERPRETED, dot, exact, narrow
 
@@ -51,17 +51,55 @@ def _codes(
 
 
 @triton.jit
+def _terms(scales_ptr, biases_ptr, at, group):
+    """Load a group's scales and biases, [BN, 1]."""
+    return tl.load(scales_ptr + group + at), tl.load(biases_ptr + group + at)
+
+
+@triton.jit
 def _product(
-    w_ptr, w_at, scale, bias, sums, x, start, zero, total,
+    w_ptr, w_at, terms, sums, x, start, zero, total,
     BITS: tl.constexpr, PAIRED: tl.constexpr, BN: tl.constexpr, BM: tl.constexpr, BK: tl.constexpr,
     dtype: tl.constexpr,
 ):  # fmt: skip
     """Add the product of BK columns of affine weights, of one group: ``scale * (codes @ x) + bias * sum(x)``."""
     OFFSET: tl.constexpr = 0 if INTERPRETED or not PAIRED else 1024 if dtype == tl.float16 else 128
     codes = _codes(w_ptr, w_at, start, zero, BN, BK, BITS, PAIRED, dtype)
-    scale = scale.to(tl.float32)
+    scale, bias = terms[0].to(tl.float32), terms[1].to(tl.float32)
     product = dot(codes, x, tl.zeros([BN, BM], tl.float32))
-    return total + product * scale + sums[None, :] * (bias.to(tl.float32) - OFFSET * scale)
+    return total + product * scale + sums[None, :] * (bias - OFFSET * scale)
+
+
+@triton.jit
+def _floats(
+    w_ptr, w_at, scales_ptr, scale_at, start, k,
+    MODE: tl.constexpr, BITS: tl.constexpr, GROUP: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    dtype: tl.constexpr,
+):  # fmt: skip
+    """Return BK columns of weights of another format, scaled; those of 4 bits in the order of ``arrange_kernel``."""
+    if BITS == 4:
+        GROUPS: tl.constexpr = BK // GROUP
+        packed = tl.load(w_ptr + start // 8 + (w_at + tl.arange(0, BK // 8)[None, :]))
+        scale = scale_of(tl.load(scales_ptr + start // GROUP + (scale_at + tl.arange(0, GROUPS)[None, :])), MODE)
+        scale = tl.reshape(tl.broadcast_to(scale[:, :, None], [BN, GROUPS, GROUP // 8]), [BN, BK // 8, 1])
+        pair = packed[:, :, None] >> (tl.arange(0, 4) * 4)[None, None, :]
+        # As in ``e2m1``, two at a time.
+        pair = ((pair & 0x70007) << 9) | ((pair & 0x80008) << 12)
+        low, high = (
+            pair.to(tl.int16).to(tl.float16, bitcast=True),
+            (pair >> 16).to(tl.int16).to(tl.float16, bitcast=True),
+        )
+        low, high = (low * 16384.0).to(tl.float32) * scale, (high * 16384.0).to(tl.float32) * scale
+        if dtype == tl.bfloat16:  # six bits of a fraction at most
+            tile = tl.join(exact(low, dtype), exact(high, dtype))
+        else:
+            tile = tl.join(narrow(low, dtype), narrow(high, dtype))
+        tile = tl.reshape(tile, [BN, BK])
+    else:
+        tile = weight_tile(
+            w_ptr + w_at, scales_ptr + scale_at, None, start, k, w_at >= 0, dtype, MODE, BITS, GROUP, BN, BK, True
+        )
+    return tile
 
 
 @triton.jit
@@ -69,7 +107,7 @@ def _rows(
     x_ptr, sums_ptr, w_ptr, scales_ptr, biases_ptr, up_ptr, up_scales_ptr, up_biases_ptr, out_ptr, lhs_ptr, pairs_ptr,
     entry, expert, column, m, n, k, words, groups, divisor, zero,
     MODE: tl.constexpr, BITS: tl.constexpr, GROUP: tl.constexpr, GATED: tl.constexpr, HAS_LHS: tl.constexpr,
-    PAIRED: tl.constexpr, EVEN: tl.constexpr, WHOLE: tl.constexpr, LARGE: tl.constexpr,
+    PAIRED: tl.constexpr, WHOLE: tl.constexpr, LARGE: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """Compute at most BM rows, of the tile at ``entry`` of the table."""
@@ -104,32 +142,21 @@ def _rows(
         steps = k // BK
         for step in tl.range(0, steps, num_stages=STAGES):
             group = step * BK // GROUP
-            scale, bias = tl.load(scales_ptr + group + scale_at), tl.load(biases_ptr + group + scale_at)
-            sums = tl.load(sums_ptr + step + sums_at)
+            terms, sums = _terms(scales_ptr, biases_ptr, scale_at, group), tl.load(sums_ptr + step + sums_at)
             x = tl.load(x_at + step * BK)
-            total = _product(w_ptr, w_at, scale, bias, sums, x, step * BK, zero, total, BITS, PAIRED, BN, BM, BK, dtype)
+            total = _product(w_ptr, w_at, terms, sums, x, step * BK, zero, total, BITS, PAIRED, BN, BM, BK, dtype)
             if GATED:
-                scale, bias = tl.load(up_scales_ptr + group + scale_at), tl.load(up_biases_ptr + group + scale_at)
+                terms = _terms(up_scales_ptr, up_biases_ptr, scale_at, group)
                 total_up = _product(
-                    up_ptr, w_at, scale, bias, sums, x, step * BK, zero, total_up,
-                    BITS, PAIRED, BN, BM, BK, dtype,
-                )  # fmt: skip
+                    up_ptr, w_at, terms, sums, x, step * BK, zero, total_up, BITS, PAIRED, BN, BM, BK, dtype
+                )
     else:
-        every = row >= 0
         for start in tl.range(0, k, BK, num_stages=STAGES):
-            if EVEN:
-                x = tl.load(x_at + start)
-            else:
-                x = tl.load(x_at + start, mask=(start + tl.arange(0, BK) < k)[:, None], other=0.0)
-            tile = weight_tile(
-                w_ptr + w_at, scales_ptr + scale_at, None, start, k, every, dtype, MODE, BITS, GROUP, BN, BK, True
-            )  # fmt: skip
+            x = tl.load(x_at + start)
+            tile = _floats(w_ptr, w_at, scales_ptr, scale_at, start, k, MODE, BITS, GROUP, BN, BK, dtype)
             total = dot(tile, x, total)
             if GATED:
-                tile = weight_tile(
-                    up_ptr + w_at, up_scales_ptr + scale_at, None, start, k, every, dtype,
-                    MODE, BITS, GROUP, BN, BK, True,
-                )  # fmt: skip
+                tile = _floats(up_ptr, w_at, up_scales_ptr, scale_at, start, k, MODE, BITS, GROUP, BN, BK, dtype)
                 total_up = dot(tile, x, total_up)
     if GATED:
         total = total / (1.0 + tl.exp(-total)) * total_up
@@ -151,13 +178,13 @@ def grouped_kernel(
     x_ptr, sums_ptr, w_ptr, scales_ptr, biases_ptr, up_ptr, up_scales_ptr, up_biases_ptr, out_ptr, lhs_ptr, table_ptr,
     m, n, k, words, groups, divisor, slots,
     MODE: tl.constexpr, BITS: tl.constexpr, GROUP: tl.constexpr, GATED: tl.constexpr, HAS_LHS: tl.constexpr,
-    PAIRED: tl.constexpr, EVEN: tl.constexpr, WHOLE: tl.constexpr, LARGE: tl.constexpr,
+    PAIRED: tl.constexpr, WHOLE: tl.constexpr, LARGE: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, STAGES: tl.constexpr, HALVED: tl.constexpr,
 ):  # fmt: skip
     """A tile of BM rows of one expert and BN columns of ``x @ w.T``, or of ``silu(x @ w.T) * (x @ up.T)``.
 
     x, its sums of each BK columns and the table are those of ``arrange_kernel``. Programs: (tiles · blocks of n).
-    EVEN: K is whole steps (affine: always). WHOLE: n is whole blocks. LARGE: x or the output has 2^31 elements or more.
+    K is whole steps. WHOLE: n is whole blocks. LARGE: x or the output has 2^31 elements or more.
     HALVED: a tile with half the rows or fewer takes half the products.
     """
     blocks = tl.cdiv(n, BN)
@@ -173,11 +200,11 @@ def grouped_kernel(
         _rows(
             x_ptr, sums_ptr, w_ptr, scales_ptr, biases_ptr, up_ptr, up_scales_ptr, up_biases_ptr, out_ptr, lhs_ptr,
             pairs_ptr, entry, expert, column, m, n, k, words, groups, divisor, zero,
-            MODE, BITS, GROUP, GATED, HAS_LHS, PAIRED, EVEN, WHOLE, LARGE, BM // 2, BN, BK, STAGES,
+            MODE, BITS, GROUP, GATED, HAS_LHS, PAIRED, WHOLE, LARGE, BM // 2, BN, BK, STAGES,
         )  # fmt: skip
     else:
         _rows(
             x_ptr, sums_ptr, w_ptr, scales_ptr, biases_ptr, up_ptr, up_scales_ptr, up_biases_ptr, out_ptr, lhs_ptr,
             pairs_ptr, entry, expert, column, m, n, k, words, groups, divisor, zero,
-            MODE, BITS, GROUP, GATED, HAS_LHS, PAIRED, EVEN, WHOLE, LARGE, BM, BN, BK, STAGES,
+            MODE, BITS, GROUP, GATED, HAS_LHS, PAIRED, WHOLE, LARGE, BM, BN, BK, STAGES,
         )  # fmt: skip

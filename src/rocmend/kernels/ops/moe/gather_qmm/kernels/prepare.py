@@ -106,13 +106,13 @@ def prepare_kernel(
 @triton.jit
 def arrange_kernel(
     x_ptr, rhs_ptr, ordered_ptr, sums_ptr, table_ptr, pairs, m, experts, k, slots,
-    BITS: tl.constexpr, PAIRED: tl.constexpr, BK: tl.constexpr, BM: tl.constexpr, BLOCK: tl.constexpr,
-    ONCE: tl.constexpr, ORDERED: tl.constexpr, WIDTH: tl.constexpr,
+    BITS: tl.constexpr, PAIRED: tl.constexpr, SUMS: tl.constexpr, BK: tl.constexpr, BM: tl.constexpr,
+    BLOCK: tl.constexpr, ONCE: tl.constexpr, ORDERED: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
-    """Order pairs, as ``prepare_kernel`` does, and sum up each BK columns of x in fp32: [rows, k / BK].
+    """Order pairs, as ``prepare_kernel`` does, and prepare x. Programs: (experts + rows of x, if they are prepared).
 
-    Programs: (experts + rows of x), or experts alone where nothing needs sums. PAIRED: x is copied, too, in the order
-    in which two codes at a time leave a word: the one at a place of its lower half, then that of its upper half.
+    SUMS: of each BK columns in fp32, [rows, k / BK]. PAIRED: x is copied in the order in which two codes at a time
+    leave a word: the one at a place of its lower half, then that of its upper half.
     """
     program = tl.program_id(0)
     if program < experts:
@@ -128,6 +128,7 @@ def arrange_kernel(
             if PAIRED:
                 source = place // CODES * CODES + place % 2 * (CODES // 2) + place % CODES // 2
             x = tl.load(x_ptr + row * k + source, mask=place < k, other=0.0).to(tl.float32)
-            tl.store(sums_ptr + row * (k // BK) + unit, tl.sum(x, axis=1), mask=unit < k // BK)
+            if SUMS:
+                tl.store(sums_ptr + row * (k // BK) + unit, tl.sum(x, axis=1), mask=unit < k // BK)
             if PAIRED:
                 tl.store(ordered_ptr + row * k + place, narrow(x, ordered_ptr.dtype.element_ty), mask=place < k)
