@@ -9,6 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from rocmend.mlx import core as ops
 from rocmend.mlx import evaluate
 from rocmend.mlx.array import array, leaf
 from rocmend.mlx.dtypes import float32
@@ -17,7 +18,6 @@ from rocmend.mlx.execute.compare import DifferenceError, check
 from rocmend.mlx.execute.planner import Planner, planner
 from rocmend.mlx.execute.trace import Tape
 from rocmend.mlx.node import current
-from rocmend.mlx.registry import ops
 
 pytestmark = [pytest.mark.cpu, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 
