@@ -179,6 +179,22 @@ def test_a_second_part_of_a_port_needs_no_commit_between(rocmend: Rocmend, proje
     assert "fast/train.py" in done.err
 
 
+def test_a_requirement_that_cannot_work_on_rocm_is_left_to_do(rocmend: Rocmend, project: Path) -> None:
+    (project / "requirements.txt").write_text("cupy-cuda12x\ntorch==2.6.0+cu124\n")
+    told = rocmend("port", project, "--apply")
+    assert (told.code, "Use cupy." in told.out) == (1, True)
+    assert rocmend("port", project, "--apply", "--suggestions").code == 0
+    assert "cupy-cuda12x" not in re.findall(r"^[^#].*", (project / "requirements-rocm.txt").read_text(), re.MULTILINE)
+    assert rocmend("port", project, "--apply").code == 0, "what was taken stays"
+    pin = 'from setuptools import setup\n\nsetup(name="a", install_requires=["torch==2.6.0+cu124"])\n'
+    (project / "setup.py").write_text(pin)
+    left = rocmend("port", project)
+    assert (left.code, "By hand: 1 place" in left.out, "without the label" in left.out) == (1, True, True)
+    assert "default index's CUDA build" not in told.out + left.out, "+cu124 is not there"
+    audited = " ".join(rocmend("port", "audit", project).out.split())
+    assert "+cu124, which is a CUDA build on the default index" not in audited
+
+
 def test_sarif_names_places_and_shows_rewrites(rocmend: Rocmend, project: Path) -> None:
     log = json.loads(rocmend("port", project, "--format", "sarif").out)
     run = log["runs"][0]

@@ -223,10 +223,13 @@ class Planner:
         """Yield the files beside originals; one that the project has already is its own, and stays."""
         if not written:
             return
+        from rocmend.port.build.beside import settled
         from rocmend.port.build.write import redirected
 
         made = redirected({one.report.path: one.after for one in written})
         for one in written:
+            if settled(self.root, one.report.path, one.report.issues).issuperset(i for i in one.issues if i.edits):
+                continue  # with suggestions, perhaps, which stay
             yield from self.new(one.path, made[one.path], f"{one.report.path} has its own file for ROCm, {one.path}")
 
     def new(self, path: str, data: bytes, taken: str) -> Iterator[Change]:
@@ -238,6 +241,8 @@ class Planner:
             return
         if there is None:
             yield Change(path, None, data)
+        elif there != data and self.suggestions and self.ours.get(path) == digest(there):
+            yield Change(path, there, data)  # an earlier port made it, without suggestions
         elif there != data and path in self.ours:
             self.leave(path, "an earlier port made it with other rules; run `rocmend port undo` first")
         elif there != data:
@@ -281,11 +286,13 @@ class Planner:
         return kept
 
     @cached_property
-    def ours(self) -> frozenset[str]:
-        """Return the files that ports made."""
-        return frozenset(
-            entry.path for one in generations(self.tree) for entry in one.manifest.entries if not entry.before
-        )
+    def ours(self) -> dict[str, str]:
+        """Return the files that ports made, with the digest of what the last one wrote."""
+        made: dict[str, str] = {}
+        for entry in (entry for one in generations(self.tree) for entry in one.manifest.entries):
+            if not entry.before or entry.path in made:
+                made[entry.path] = entry.after
+        return made
 
     def support(self, one: Written, written: list[Written]) -> Iterator[tuple[str, bytes]]:
         """Yield the support files that a ported file uses."""

@@ -13,7 +13,7 @@ from packaging.version import Version
 
 from rocmend.core.records import Severity
 from rocmend.port.build.asked import Asked, Project, project
-from rocmend.port.build.dependencies import canonical
+from rocmend.port.build.dependencies import canonical, labelled_build
 from rocmend.port.build.environment import Environment, environment
 from rocmend.port.build.packages import Role, known
 
@@ -183,7 +183,8 @@ def _of_torch(one: Asked, have: Environment, where: str) -> Iterator[AuditFindin
         remedy = f"pip would replace it with {build}: install without {one.name}, as the plan does."
         yield AuditFinding("AU07", Severity.ERROR, message, remedy, f"{where}; {LOCAL}")
     elif not have.torch.folder and not one.rocm:
-        message = f"The project requires {one.text}, which is a CUDA build on the default index."
+        build = labelled_build(one.text) or "a CUDA build on the default index"
+        message = f"The project requires {one.text}, which is {build}."
         yield AuditFinding("AU08", Severity.WARNING, message, "Install PyTorch for ROCm first.", where)
 
 

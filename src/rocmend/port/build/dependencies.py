@@ -13,7 +13,7 @@ from rocmend.port.build.kinds import Kind
 if TYPE_CHECKING:
     from rocmend.port.build.file import TextFile
 
-__all__ = ["Dependency", "Where", "canonical", "installs", "of_command", "parsed"]
+__all__ = ["Dependency", "Where", "canonical", "installs", "labelled_build", "of_command", "parsed"]
 
 
 class Where(StrEnum):
@@ -37,6 +37,7 @@ class Dependency(NamedTuple):
         end: After it.
         whole: The place of what is to be left out with it: a line, an item, a word of a command.
         where: What asks for it.
+        optional: Whether the project installs without it: an extra, a group for development.
     """
 
     name: str
@@ -46,8 +47,10 @@ class Dependency(NamedTuple):
     end: int
     whole: tuple[int, int]
     where: Where
+    optional: bool = False
 
 
+_LABEL = re.compile(r"\+((?:cu\d|cpu)\w*)")
 _SPECIFIER = r"(?:[<>=!~]=?=?|===)[ \t]*[^;#\s]*"
 _REQUIREMENT = re.compile(
     r"[ \t]*(?P<name>[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)[ \t]*(?:\[(?P<extras>[^\]]*)\])?[ \t]*"
@@ -71,6 +74,17 @@ def canonical(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
+def labelled_build(version: str) -> str:
+    """Return which build of PyTorch a version asks for by its label, in words; empty where it does not.
+
+    Only PyTorch's own indexes have such releases, and no ROCm build satisfies the label.
+    """
+    label = _LABEL.search(version)
+    if label is None:
+        return ""
+    return f"a {'CPU' if label[1].startswith('cpu') else 'CUDA'} build (+{label[1]})"
+
+
 def parsed(text: str) -> tuple[str, tuple[str, ...], str] | None:
     """Return a requirement's name, extras and version; None where it is none."""
     match = _REQUIREMENT.match(text)
@@ -91,7 +105,8 @@ def dependencies(file: TextFile) -> Iterator[Dependency]:
         for row in file.rows:
             if row.section.startswith("options.extras_require") or row.key in _INI_LISTS:
                 where = Where.BUILD if row.key == "setup_requires" else Where.PROJECT
-                yield from _made(row.text, row.start, row.end, (row.start, row.end), where)
+                optional = row.section.startswith("options.extras_require")
+                yield from _made(row.text, row.start, row.end, (row.start, row.end), where, optional=optional)
     else:
         if file.kind is Kind.CONDA:
             yield from _of_conda(file)
@@ -99,10 +114,12 @@ def dependencies(file: TextFile) -> Iterator[Dependency]:
             yield from of_command(command)
 
 
-def _made(text: str, start: int, end: int, whole: tuple[int, int], where: Where) -> Iterator[Dependency]:
+def _made(  # noqa: PLR0913  a dependency has as many parts
+    text: str, start: int, end: int, whole: tuple[int, int], where: Where, *, optional: bool = False
+) -> Iterator[Dependency]:
     known = parsed(text)
     if known is not None:
-        yield Dependency(*known, start, end, whole, where)
+        yield Dependency(*known, start, end, whole, where, optional)
 
 
 def _of_requirements(file: TextFile) -> Iterator[Dependency]:
@@ -134,7 +151,8 @@ def _of_toml(file: TextFile) -> Iterator[Dependency]:
         if keys == ("build-system", "requires") and value.string:
             yield from _made(value.text, *place, place, Where.BUILD)
         elif listed and value.string and "include-group" not in keys:
-            yield from _made(value.text, *place, place, Where.PROJECT)
+            optional = keys != ("project", "dependencies")
+            yield from _made(value.text, *place, place, Where.PROJECT, optional=optional)
         elif keys[:2] == ("tool", "poetry") and "dependencies" in keys:
             name = keys[keys.index("dependencies") + 1 :]
             if len(name) == 1 or (len(name) == 2 and name[1] == "version"):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from weakref import WeakKeyDictionary
 
 from rocmend.core.records import Severity
-from rocmend.port.build.dependencies import Dependency, Where, installs, parsed
+from rocmend.port.build.dependencies import Dependency, Where, installs, labelled_build, parsed
 from rocmend.port.build.file import TextFile
 from rocmend.port.build.found import commented, note, rewrite, without
 from rocmend.port.build.indexes import Serves, of_command, serves
@@ -16,7 +16,7 @@ from rocmend.port.build.shell import Command
 from rocmend.port.records import Edit, Outcome
 from rocmend.port.rule import Found
 
-__all__ = ["KINDS", "PLAN", "dependencies", "emptied", "left_out", "pinned"]
+__all__ = ["KINDS", "PLAN", "dependencies", "emptied", "left_out", "never_on_rocm", "pinned"]
 
 KINDS = (
     Kind.REQUIREMENTS,
@@ -34,6 +34,7 @@ KINDS = (
 PLAN = "Install the project with --no-deps, and its dependencies with the install plan, which omits this one."
 
 
+_NOTHING_RUNS = {Role.REPLACED, Role.NONE}
 _NEVER_FOR_ROCM = {Role.CUDA, Role.NONE}
 _known_empty: WeakKeyDictionary[TextFile, dict[tuple[int, int], bool]] = WeakKeyDictionary()
 
@@ -41,6 +42,18 @@ _known_empty: WeakKeyDictionary[TextFile, dict[tuple[int, int], bool]] = WeakKey
 def pinned(dependency: Dependency) -> bool:
     """Tell whether a requirement can turn down the torch that is installed, so that another one replaces it."""
     return dependency.version.startswith(("==", "~=", "<", "@", "===", "(", "=")) or ",<" in dependency.version
+
+
+def never_on_rocm(role: Role, version: str) -> str:
+    """Return what to do about a requirement of a project's metadata that no install for ROCm can serve; else nothing.
+
+    Args:
+        role: What becomes of the package.
+        version: What is required of it.
+    """
+    if role is Role.TORCH and labelled_build(version):
+        return "Require it without the label behind the +: a ROCm build of that release is then accepted."
+    return "Make it optional (an extra): nothing of that name runs on AMD GPUs." if role in _NOTHING_RUNS else ""
 
 
 def dependencies(file: TextFile, *roles: Role) -> Iterator[Dependency]:
@@ -77,13 +90,19 @@ def left_out(  # noqa: PLR0913  what is said has as many parts as it has
     """
     place = (dependency.start, dependency.end)
     if dependency.where is Where.PROJECT:
+        package = known(dependency.name)
+        remedy = never_on_rocm(package.role, dependency.version) if package and not dependency.optional else ""
+        if remedy:
+            return Found(*place, message, (), Outcome.MANUAL, severity, remedy)
         return note(place, message, PLAN, severity)
     if dependency.where is Where.COMMAND:
         edits = _from_command(file, dependency)
         remedy = "On ROCm do not run this command, or omit this package."
     else:
         edits = commented(file, *dependency.whole, why)
-        remedy = PLAN
+        package = known(dependency.name)
+        replaced = package is not None and package.role is Role.REPLACED
+        remedy = "Omit it from the list for ROCm." if replaced else PLAN
     return rewrite(
         file, place, message, edits, remedy=remedy, outcome=outcome, severity=severity, otherwise=Outcome.NOTE
     )
@@ -107,7 +126,13 @@ def _is_value(operand: str) -> bool:
 def _goes(operand: str) -> bool:
     requirement = parsed(operand)
     package = known(requirement[0]) if requirement and "rocm" not in requirement[2] else None
-    return package is not None and package.role in {Role.TORCH, Role.CUDA, Role.NONE, Role.PINS_TORCH}
+    return package is not None and package.role in {
+        Role.TORCH,
+        Role.CUDA,
+        Role.NONE,
+        Role.PINS_TORCH,
+        Role.REPLACED,
+    }
 
 
 def _from_command(file: TextFile, dependency: Dependency) -> tuple[Edit, ...]:

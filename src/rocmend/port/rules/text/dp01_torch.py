@@ -35,6 +35,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from rocmend.core.records import Severity
+from rocmend.port.build.dependencies import labelled_build
 from rocmend.port.build.file import TextFile
 from rocmend.port.build.found import note
 from rocmend.port.build.indexes import Serves, serves
@@ -99,6 +100,7 @@ def _of_cpu(file: TextFile, start: int, end: int) -> bool:
         ),
         Case("pip install torch --extra-index-url https://example.org/whl/rocm6.4\n", None, "install.sh"),
         Case('[project]\nname = "a"\ndependencies = ["numpy", "torch==2.7.1"]\n', None, "pyproject.toml"),
+        Case('[project]\nname = "a"\ndependencies = ["torch==2.6.0+cu124"]\n', None, "pyproject.toml"),
         Case("[options]\ninstall_requires =\n    numpy\n    torch>=2.1,<2.2\n", None, "setup.cfg"),
         Case("jobs:\n  test:\n    steps:\n      - run: pip install torch==2.7.1\n", None, ".github/workflows/test.yml"),
     ),
@@ -115,7 +117,8 @@ def check(file: TextFile) -> Iterable[Found]:
         held = pinned(dependency)
         command = file.command_at(dependency.start)
         of_cpu = command is not None and _of_cpu(file, command.start, command.end)
-        builds = "a build for the CPU" if of_cpu else "the default index's CUDA build"
+        labelled = labelled_build(dependency.version)
+        builds = labelled or ("a build for the CPU" if of_cpu else "the default index's CUDA build")
         message = (
             f"{name}{dependency.version} replaces a ROCm build with {builds}."
             if held

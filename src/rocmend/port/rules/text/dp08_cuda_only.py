@@ -16,8 +16,9 @@ See the message: another distribution, a source build without isolation, or none
 
 ## Fix safety
 
-What would replace torch, and what has nothing for AMD GPUs, is left out of the list for ROCm, as a suggestion: a
-program that imports it then needs its import guarded. The others are only reported.
+What would replace torch, what has nothing for AMD GPUs, and what another distribution serves them for, is left out of
+the list for ROCm, as a suggestion: a program that imports it then needs the other distribution, or its import guarded.
+In a project's own dependencies that is for a person to do. The others are only reported.
 
 ## References
 
@@ -83,27 +84,35 @@ from rocmend.port.rule import Case, Found, rule
             "requirements.txt",
         ),
         Case("numpy\ntensorrt\n", "numpy\n# ROCm: tensorrt has nothing for AMD GPUs\n# tensorrt\n", "requirements.txt"),
-        Case("cupy-cuda12x\nflash-attn==2.6.3\nbitsandbytes==0.43\n", None, "requirements.txt"),
+        Case("flash-attn==2.6.3\nbitsandbytes==0.43\n", None, "requirements.txt"),
+        Case(
+            "cupy-cuda12x\nnumpy\n",
+            "# ROCm: cupy-cuda12x is for CUDA, use cupy\n# cupy-cuda12x\nnumpy\n",
+            "requirements.txt",
+        ),
+        Case("[project]\nname = 'a'\ndependencies = ['onnxruntime-gpu']\n", None, "pyproject.toml"),
         Case("[project]\nname = 'a'\noptional-dependencies.gpu = ['flash-attn']\n", None, "pyproject.toml"),
     ),
 )
 def check(file: TextFile) -> Iterable[Found]:
     """Yield requirements that do not serve AMD GPUs as they stand."""
-    for dependency in dependencies(file, Role.PINS_TORCH, Role.NONE):
+    for dependency in dependencies(file, Role.PINS_TORCH, Role.NONE, Role.REPLACED):
         package = known(dependency.name)
         if package is None:
             continue
         pins = package.role is Role.PINS_TORCH
-        why = f"{dependency.name} {'replaces torch' if pins else 'has nothing for AMD GPUs'}"
         message = f"{dependency.name}: {package.note}"
+        if package.replacement:
+            why = f"{dependency.name} is for CUDA, use {package.replacement}"
+            message += f" Use {package.replacement}."
+        else:
+            why = f"{dependency.name} {'replaces torch' if pins else 'has nothing for AMD GPUs'}"
         severity = Severity.ERROR if pins else Severity.WARNING
         yield left_out(file, dependency, message, why, severity=severity, outcome=Outcome.SUGGEST)
-    for dependency in dependencies(file, Role.BUILD, Role.REPLACED):
+    for dependency in dependencies(file, Role.BUILD):
         package = known(dependency.name)
         if package is not None and not _served(package, dependency):
-            remedy = (
-                f"Use {package.replacement}." if package.replacement else "Build it against the ROCm build of torch."
-            )
+            remedy = "Build it against the ROCm build of torch."
             yield note((dependency.start, dependency.end), f"{dependency.name}: {package.note}", remedy)
 
 
