@@ -191,8 +191,10 @@ def test_a_requirement_that_cannot_work_on_rocm_is_left_to_do(rocmend: Rocmend, 
     left = rocmend("port", project)
     assert (left.code, "By hand: 1 place" in left.out, "without the label" in left.out) == (1, True, True)
     assert "default index's CUDA build" not in told.out + left.out, "+cu124 is not there"
-    audited = " ".join(rocmend("port", "audit", project).out.split())
-    assert "+cu124, which is a CUDA build on the default index" not in audited
+    bare = project.parent / "bare"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", bare], check=True)
+    audited = " ".join(rocmend("port", "audit", project, "--python", bare / "bin" / "python").out.split())
+    assert "requires torch==2.6.0+cu124, which is a CUDA build (+cu124)." in audited
 
 
 def test_sarif_names_places_and_shows_rewrites(rocmend: Rocmend, project: Path) -> None:

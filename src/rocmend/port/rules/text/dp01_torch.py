@@ -53,7 +53,7 @@ def _of_cpu(file: TextFile, start: int, end: int) -> bool:
 
 @rule(
     "DP01",
-    "PyTorch from the default index",
+    "PyTorch that is not a ROCm build",
     Language.TEXT,
     severity=Severity.ERROR,
     outcome=Outcome.AUTO,
