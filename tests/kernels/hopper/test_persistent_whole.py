@@ -14,13 +14,13 @@ pytest.importorskip("triton.experimental.gluon")
 from tests.kernels.ptx.launched import called
 
 from rocmend.kernels import allocate, backends, gather_qmm, gather_qmm_swiglu, quantized_matmul
-from rocmend.kernels.backends.hopper.quantized_matmul import skinny_gemm_persistent
 from rocmend.kernels.common.formats import format_of
 from rocmend.kernels.compiled.fetch import fetch
 from rocmend.kernels.compiled.pool import Worker
 from rocmend.kernels.ops.matmul.quantized_matmul import reference
 from rocmend.kernels.ops.moe.gather_qmm import reference as gathered
 from rocmend.kernels.ops.moe.gather_qmm.cases import matrices
+from rocmend.kernels.select import prefer
 from rocmend.kernels.suite import Maker
 from rocmend.kernels.target import by_name
 from rocmend.kernels.tuning import Config
@@ -41,9 +41,8 @@ def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
 
 @pytest.fixture(autouse=True)
 def on_hopper(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take the kernels with the Triton at hand, and for small problems, too."""
+    """Take the kernels with the Triton at hand."""
     monkeypatch.setattr(backends, "MEASURED", True)
-    monkeypatch.setattr(skinny_gemm_persistent, "_is_faster", lambda *_: True)
 
 
 def _wide(*tensors: Any) -> list[Any]:
@@ -63,7 +62,7 @@ def _check(out: Any, wanted: Any) -> None:
 def test_a_few_rows_of_x(worker: Worker, rows: int, columns: int, depth: int, size: float) -> None:
     m = Maker(torch.device("cpu"), rows)
     x, weights = m.normal(rows, depth, dtype="bfloat16") * size, matrices(m, FORM, "bfloat16", (columns, depth))
-    with allocate.poisoned():
+    with allocate.poisoned(), prefer("skinny_gemm_persistent"):
         out, kernels = called(worker, by_name("sm90", compute_units=2), quantized_matmul, x, *weights, **OPTIONS)
     assert "skinny_gemm_persistent_kernel" in kernels
     _check(out, reference.quantized_matmul(*_wide(x, *weights), **OPTIONS))
