@@ -357,14 +357,8 @@ class Document(msgspec.Struct, frozen=True):
 
 
 def table(
-    columns: Sequence[str],
-    rows: Sequence[Sequence[str | Cell]],
-    caption: str = "",
-    *,
-    heat: bool = False,
-    key: int = 0,
-    stacked: bool = False,
+    columns: Sequence[str], rows: Sequence[Sequence[str | Cell]], caption: str = "", *, heat: bool = False, key: int = 0
 ) -> Table:
     """Build a table from plain strings and toned cells."""
     made = tuple(tuple(cell if isinstance(cell, Cell) else Cell(cell) for cell in row) for row in rows)
-    return Table(tuple(columns), made, caption, heat, key, stacked)
+    return Table(tuple(columns), made, caption, heat, key)
