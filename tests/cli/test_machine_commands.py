@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 from rocmend.core.examples import MACHINES
 
@@ -50,6 +51,22 @@ def test_two_machines_differ_in_facts_by_topic_and_in_findings() -> None:
     assert "other" not in {topic for topic, _, _ in facts.values()}
     assert "firmware-mes-0x83" in {item["entry_id"] for item in found["vanished"]}
     assert not {item["entry_id"] for item in found["appeared"]} & {item["entry_id"] for item in found["vanished"]}
+
+
+@pytest.mark.parametrize("width", ["60", "80", "110"])
+def test_each_fact_that_differs_is_followed_by_its_old_and_new_value(
+    width: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", width)
+    shown = run("diff", "strix-halo", "strix-halo-healthy").stdout
+    for key, old, new in (
+        ("gpu.0.cwsr_sufficient", "no", "yes"),
+        ("kernel.abi", "1013", "22"),
+        ("firmware.package", "linux-firmware", "linux-firmware-amd-graphics"),
+        ("packages[numpy]", "2.1.2", "2.4.1"),
+        ("packages[accelerate]", "1.1.1", "—"),
+    ):
+        assert f"\n{key}\n  strix-halo: {old}\n  strix-halo-healthy: {new}\n" in shown
 
 
 def test_clocks_loads_and_counts_are_noise(tmp_path: Path) -> None:

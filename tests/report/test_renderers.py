@@ -88,6 +88,17 @@ def test_terminal_shows_a_row_as_two_lines_or_as_a_block_where_it_does_not_fit()
     assert block[2:5] == ["a: 12345678", "  b: 12345678", "  c: 12345678"]
 
 
+@pytest.mark.parametrize("width", [60, 74, 80])
+def test_a_table_that_is_too_wide_begins_each_row_with_its_key(width: int) -> None:
+    rows = [["error", "GPU hangs", "x" * 55], ["advice", "a sentence of the longest column " * 3, "y" * 10]]
+    by_problem = _printed(Document("t", blocks=(table(["severity", "problem", "id"], rows, key=1),)), width)
+    lines = by_problem.splitlines()
+    assert lines[2] in {"problem", "problem: GPU hangs"}
+    assert by_problem.index("GPU hangs") < by_problem.index("error") < by_problem.index("xxx")
+    by_first = _printed(Document("t", blocks=(table(["id", "old", "new"], [["key", "b", "c" * 80]]),)), width)
+    assert by_first.splitlines()[2] == "id: key"
+
+
 def test_terminal_has_no_escapes_where_it_is_no_terminal(document: Document) -> None:
     assert "\x1b" not in _printed(document)
 

@@ -67,12 +67,23 @@ class Pairs(msgspec.Struct, frozen=True, tag="pairs"):
 
 
 class Table(msgspec.Struct, frozen=True, tag="table"):
-    """A table; the first column names the row. A heat map fills each cell with the colour of its tone."""
+    """A table.
+
+    Attributes:
+        columns: Their heads.
+        rows: Their cells.
+        caption: One line above it.
+        heat: HTML fills each cell with the colour of its tone.
+        key: The column that names the row; a terminal that is too narrow for the columns shows it first.
+        stacked: A terminal of any width shows a row as its key, then each other cell labelled in a line of its own.
+    """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     caption: str = ""
     heat: bool = False
+    key: int = 0
+    stacked: bool = False
 
 
 class Tile(msgspec.Struct, frozen=True):
@@ -346,8 +357,8 @@ class Document(msgspec.Struct, frozen=True):
 
 
 def table(
-    columns: Sequence[str], rows: Sequence[Sequence[str | Cell]], caption: str = "", *, heat: bool = False
+    columns: Sequence[str], rows: Sequence[Sequence[str | Cell]], caption: str = "", *, heat: bool = False, key: int = 0
 ) -> Table:
     """Build a table from plain strings and toned cells."""
     made = tuple(tuple(cell if isinstance(cell, Cell) else Cell(cell) for cell in row) for row in rows)
-    return Table(tuple(columns), made, caption, heat)
+    return Table(tuple(columns), made, caption, heat, key)

@@ -214,31 +214,32 @@ class _Printer:
                 self._line(cells, [labels, *shared], indent, _INDENT)
 
     def _table(self, block: Table, indent: int) -> None:
-        """Print a table; where it is too wide, each row as two lines, or as a block of lines."""
+        """Print a table; where it is too wide, each row as its key and a line of the rest, or as a block of lines."""
         from rocmend.report.columns import widths
 
         if block.caption:
             self._wrapped(block.caption, "italic", indent)
         rows = [list(block.columns), *([cell.text for cell in row] for row in block.rows)]
-        found = widths(rows, self.console.width - indent, _GAP)
-        if found is not None:
-            self._rows(block, found, indent, -1)
-            return
-        if len(block.columns) > _TWO_LINES:
-            first = max(range(len(block.columns)), key=lambda at: max(_longest(row[at]) for row in rows))
-            found = widths(
-                [row[:first] + row[first + 1 :] for row in rows], self.console.width - indent - _INDENT, _GAP
-            )
-            if found is not None and max(_longest(row[first]) for row in rows) <= self.console.width - indent:
-                self._rows(block, found, indent, first)
+        key, room = block.key, self.console.width - indent
+        if not block.stacked:
+            found = widths(rows, room, _GAP)
+            if found is not None:
+                self._rows(block, found, indent, -1)
                 return
+            if len(block.columns) > _TWO_LINES and max(_longest(row[key]) for row in rows) <= room:
+                found = widths([row[:key] + row[key + 1 :] for row in rows], room - _INDENT, _GAP)
+                if found is not None:
+                    self._rows(block, found, indent, key)
+                    return
         for number, row in enumerate(block.rows):
-            if number:
+            if number and not block.stacked:
                 self.console.print()
-            for place, (column, cell) in enumerate(zip(block.columns, row, strict=True)):
+            cells = list(zip(block.columns, row, strict=True))
+            for place, (column, cell) in enumerate([cells.pop(key), *cells]):
                 if cell.text:
-                    label = f"{column}: " if column else ""
-                    self._wrapped(label + cell.text, _STYLE[cell.tone], indent + (_INDENT if place else 0), _INDENT)
+                    label = f"{column}: " if column and (place or not block.stacked) else ""
+                    style = _STYLE[cell.tone] or ("bold" if block.stacked and not place else "")
+                    self._wrapped(label + cell.text, style, indent + (_INDENT if place else 0), _INDENT)
 
     def _rows(self, block: Table, widths: Sequence[int], indent: int, apart: int) -> None:
         """Print the head and the rows of a table, the column ``apart`` of each in a line of its own."""

@@ -117,7 +117,7 @@ def _target_blocks(diagnosis: Diagnosis) -> list[Block]:
     rows = [[Cell(item.severity.value, TONE[item.severity]), Cell(item.title), Cell(item.entry_id)] for item in known]
     title = f"Known problems of {target}, not checked here"
     told = Text("`rocmend doctor --explain ID` explains one.", Tone.MUTED)
-    return [Section(title, (table(["severity", "problem", "id"], rows), told))]
+    return [Section(title, (table(["severity", "problem", "id"], rows, key=1), told))]
 
 
 def gpu_rows(gpus: tuple[GpuSummary, ...]) -> tuple[tuple[str, str, str], ...]:

@@ -51,7 +51,7 @@ def plan_document(plan: LabPlan, file: str) -> Document:
     ]
     blocks: list[Block] = [
         Text(plan.question),
-        table(["", "trial", "changes to the baseline", "predicted", "hypothesis"], rows),
+        table(["", "trial", "changes to the baseline", "predicted", "hypothesis"], rows, key=1),
         *_rule_blocks(plan.rules),
         *_reboot_blocks(plan.reboots),
     ]
@@ -81,7 +81,7 @@ def _rule_blocks(rules: Sequence[Rule]) -> list[Block]:
     if not rules:
         return []
     rows = [[rule.effect.value, visible(rule.what), visible(rule.text), visible(rule.reason)] for rule in rules]
-    return [Section("What a run may do", (table(["", "what", "how", "why"], rows),))]
+    return [Section("What a run may do", (table(["", "what", "how", "why"], rows, key=1),))]
 
 
 def _reboot_blocks(reboots: Sequence[RebootPlan]) -> list[Block]:

@@ -12,7 +12,7 @@ from rocmend.cli.views.machine import value_text
 from rocmend.core.records import Severity
 from rocmend.core.units import count_text
 from rocmend.machine.diff import FactChange
-from rocmend.report.document import Block, Cell, Document, Section, Table, Tone, table
+from rocmend.report.document import Block, Card, Cell, Document, Section, Table, Tone
 
 if TYPE_CHECKING:
     from rocmend.doctor.records import Diagnosis
@@ -61,10 +61,11 @@ def diff_document(diff: MachineDiff) -> Document:
     blocks: list[Block] = []
     for title, changes in (("Findings that appear", diff.appeared), ("Findings that vanish", diff.vanished)):
         if changes:
-            blocks.append(Section(title, (_findings(changes),)))
+            blocks.append(Section(title, tuple(map(_finding, changes))))
     for topic, facts in groupby(diff.facts, key=lambda change: change.topic):
-        rows: list[list[str | Cell]] = [[fact.key, _value(fact, "first"), _value(fact, "second")] for fact in facts]
-        blocks.append(Section(topic[0].upper() + topic[1:], (table(["fact", diff.first, diff.second], rows),)))
+        rows = tuple((Cell(fact.key), _value(fact, "first"), _value(fact, "second")) for fact in facts)
+        changed = Table(("fact", diff.first, diff.second), rows, stacked=True)
+        blocks.append(Section(topic[0].upper() + topic[1:], (changed,)))
     title = f"From {diff.first} to {diff.second}"
     if diff.same:
         return Document(title, "No fact differs, and the findings are the same.", Tone.GOOD)
@@ -74,15 +75,11 @@ def diff_document(diff: MachineDiff) -> Document:
     return Document(title, summary, Tone.PLAIN, tuple(blocks))
 
 
-def _findings(changes: tuple[FindingChange, ...]) -> Table:
-    rows: list[list[str | Cell]] = [
-        [Cell(item.severity.value, TONE[item.severity]), item.title, item.entry_id] for item in changes
-    ]
-    return table(["severity", "finding", "id"], rows)
+def _finding(change: FindingChange) -> Card:
+    return Card(change.title, TONE[change.severity], change.severity.value, change.entry_id)
 
 
-def _value(fact: FactChange, side: str) -> str:
+def _value(fact: FactChange, side: str) -> Cell:
     if fact.known_in not in {"both", side}:
-        return "—" if "[" in fact.key else "not known"
-    value = fact.first if side == "first" else fact.second
-    return value_text(fact.key, value)
+        return Cell("—" if "[" in fact.key else "not known")
+    return Cell(value_text(fact.key, fact.first if side == "first" else fact.second))

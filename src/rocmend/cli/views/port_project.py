@@ -90,5 +90,5 @@ def _phases(phases: Sequence[Phase], automatic: str, verification: str) -> list[
         if phase.applies
     ]
     skipped = ", ".join(phase.title for phase in phases if not phase.applies)
-    blocks: list[Block] = [table(["", "phase", "what", "why"], rows)]
+    blocks: list[Block] = [table(["", "phase", "what", "why"], rows, key=1)]
     return [*blocks, Text(as_markdown(f"Not needed: {skipped}."), Tone.MUTED)] if skipped else blocks
