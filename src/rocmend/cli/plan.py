@@ -123,7 +123,7 @@ def _with(step: _Doable, line: str, best: Choice, machine: Machine) -> _Doable:
     )
     know = f"Caution: {best.caution.rstrip('.')}." if best.caution else ""
     text = " ".join(filter(None, (step.text, know, f"Other ways: `{_CHOOSE} {best.package}`.")))
-    needs = step.needs
+    needs: tuple[str, ...] = step.needs
     if any("sudo " in command for command in commands):
         needs = tuple(dict.fromkeys(("root", *needs)))
     step = msgspec.structs.replace(step, commands=commands, text=text, needs=needs)
@@ -181,10 +181,10 @@ def _undo_rocm(python: str, command: str, machine: Machine) -> str:
 
 def _in_own_environment(steps: tuple[_Doable, ...]) -> tuple[_Doable, ...]:
     """Make the environment where the first step that installs into it does."""
-    uses = next((step for step in steps if any(f"{OWN_PYTHON} -m pip" in line for line in step.commands)), None)
-    if uses is None:
-        return steps
-    made = msgspec.structs.replace(
-        uses, commands=(f"python3 -m venv {_OWN_FOLDER}", *uses.commands), text=f"{uses.text} {_OWN_TEXT}".strip()
-    )
-    return tuple(made if step is uses else step for step in steps)
+    made = list(steps)
+    for place, step in enumerate(made):
+        if any(f"{OWN_PYTHON} -m pip" in line for line in step.commands):
+            commands = (f"python3 -m venv {_OWN_FOLDER}", *step.commands)
+            made[place] = msgspec.structs.replace(step, commands=commands, text=f"{step.text} {_OWN_TEXT}".strip())
+            break
+    return tuple(made)
