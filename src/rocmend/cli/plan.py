@@ -23,7 +23,7 @@ from rocmend.setup.choose import Choice, for_all
 if TYPE_CHECKING:
     from rocmend.doctor.explain import Explanation
 
-_Doable = TypeVar("_Doable", Step, Remedy)
+_Doable = TypeVar("_Doable", bound=Step | Remedy)
 
 LIVE = "this machine"
 """What a machine is called whose facts were not read from a capture."""
