@@ -85,9 +85,7 @@ def test_without_a_home_folder_no_other_is_taken(installed: Run) -> None:
     assert "no user is called" in installed("store", "ls", "--store", "~nobody-at-all/x").err
 
 
-EDIT = (
-    "GRUB_CMDLINE_LINUX_DEFAULT: change or remove aamdgpu.cwsr_enable=0; take amdgpu.gttsize out; add ttm.pages_limit="
-)
+EDIT = "GRUB_CMDLINE_LINUX_DEFAULT: take aamdgpu.cwsr_enable=0 out; take amdgpu.gttsize out; add ttm.pages_limit="
 
 
 def test_all_kernel_parameters_are_one_edit(installed: Run) -> None:
@@ -95,13 +93,13 @@ def test_all_kernel_parameters_are_one_edit(installed: Run) -> None:
     for form in (("--format", "human"), ("--format", "html"), ("--plan", "sh")):
         page = installed("doctor", "--machine", "strix-halo", *form).out
         step = page[page.index("Edit the kernel command line once, for 3 changes") :]
-        assert "Correct the kernel command line: aamdgpu.cwsr_enable=0." in flat(step)
+        assert "(1) Remove the kernel parameter aamdgpu.cwsr_enable=0." in flat(step)
         assert EDIT in step
         assert "Put the old kernel command line back the same way, and reboot." in flat(step)
     steps = data(installed("doctor", "--machine", "strix-halo", "--json"))["plan"]["steps"]
     (edit,) = [step for step in steps if "sudo update-grub" in step.get("commands", ())]
     assert edit["joins"] == [
-        "correct-kernel-parameters:aamdgpu.cwsr_enable=0",
+        "remove-kernel-parameter:aamdgpu.cwsr_enable=0",
         "remove-kernel-parameter:amdgpu.gttsize",
         "set-kernel-parameter:ttm.pages_limit=29191741 ttm.page_pool_size=29191741",
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from rocmend.cli.plan import with_installs
+from rocmend.cli.plan import explained_with_installs, with_installs
 from rocmend.core.records import Fact
 from rocmend.doctor.diagnose import diagnose
+from rocmend.doctor.explain import explain
 from rocmend.doctor.records import Step
 from rocmend.kb.load import Knowledge, load_entries
 from rocmend.machine.collect import open_machine, snapshot
@@ -68,11 +70,53 @@ def test_a_python_of_the_distribution_is_left_alone() -> None:
 
 
 def test_a_rocm_from_pip_is_undone_with_pip() -> None:
+    """With all that it pulled in: the names are those of an environment that has such a ROCm."""
     step = steps("strix-halo")["update-rocm"]
     assert step.commands[0].startswith("/home/user/venv/bin/python3 -m pip install ")
-    assert step.undo == "`/home/user/venv/bin/python3 -m pip uninstall -y rocm`"
+    undo = "`/home/user/venv/bin/python3 -m pip uninstall -y "
+    assert step.undo.startswith(undo)
+    removed = step.undo.removeprefix(undo).partition("`")[0].split()
+    present = [name for name in example("strix-halo-healthy").value("packages") if name.startswith("rocm")]
+    assert len(present) > 2
+    assert set(present) <= set(removed)
+    assert "PyTorch from the same index uses" in step.undo
     assert "ROCM_PATH" not in step.undo
-    assert step.check == "/home/user/venv/bin/python3 -m pip show rocm"
+
+
+@pytest.mark.parametrize(
+    ("version", "passes"), [("6.4.4", 1), ("7.1.1", 1), ("7.2", 0), ("7.14.0", 0), ("10.0.0rc1", 0)]
+)
+def test_the_check_of_a_new_rocm_asks_for_the_version_that_the_step_names(
+    version: str, passes: int, tmp_path: Path
+) -> None:
+    step = steps("strix-halo")["update-rocm"]
+    assert "7.2 or later" in step.text
+    assert step.expect == "7.2 or later"
+    info = tmp_path / "rocm-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: rocm\nVersion: {version}\n")
+    check = step.check.replace("/home/user/venv/bin/python3", sys.executable)
+    done = subprocess.run(
+        ["sh", "-c", check], env={"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=False
+    )
+    assert (done.stdout.strip(), done.returncode) == (version, passes)
+
+
+def test_an_explanation_undoes_and_checks_as_the_plan_does() -> None:
+    machine, knowledge = example("strix-halo"), KNOWLEDGE()
+    explanation = explain("gfx1151-cwsr-save-area-too-small", knowledge, machine)
+    (remedy,) = [
+        one
+        for one in explained_with_installs(explanation, machine, knowledge).entry.remedy
+        if one.action == "update-rocm"
+    ]
+    step = steps("strix-halo")["update-rocm"]
+    assert (remedy.commands, remedy.check, remedy.expect, remedy.undo) == (
+        step.commands,
+        step.check,
+        step.expect,
+        step.undo,
+    )
 
 
 def test_no_check_runs_a_python_that_nobody_named() -> None:

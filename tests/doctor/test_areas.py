@@ -5,9 +5,13 @@ from typing import Any
 import pytest
 from tests.doctor.conftest import build_machine
 
+from rocmend.core.examples import example_machines
 from rocmend.core.records import Fact, Finding, Severity
 from rocmend.doctor.areas import Area, AreaState, areas
+from rocmend.doctor.diagnose import diagnose
 from rocmend.doctor.records import Diagnosis, GpuSummary
+from rocmend.kb.load import load_entries
+from rocmend.machine.collect import open_machine, snapshot
 
 GPU = {"gpu.0.gfx_target": "gfx1151", "gpu.0.mes_version": 0x83}
 
@@ -87,3 +91,14 @@ def test_a_gpu_without_driver_is_a_problem_of_both() -> None:
     found = _areas({"pci.amd_gpus": [{"name": "Radeon RX 9070 XT"}] * 2, "amdgpu.loaded": False})
     assert found["GPU"].state is found["Driver"].state is AreaState.PROBLEM
     assert found["GPU"].text == "2 x Radeon RX 9070 XT: the driver does not show it"
+
+
+@pytest.mark.parametrize("name", ["strix-halo", "rx-5600-xt", "rx-7900-xtx", "cuda-torch-on-amd", "mi300x", "wsl2"])
+def test_a_finding_has_one_severity_in_every_area(name: str) -> None:
+    machine = snapshot(open_machine(example_machines()[name]), name=name)
+    diagnosis = diagnose(machine, load_entries())
+    severity = {finding.entry_id: finding.severity for finding in diagnosis.findings}
+    for area in areas(machine, diagnosis):
+        worst = min((severity[entry].rank for entry in area.findings), default=Severity.INFO.rank)
+        assert worst != Severity.ERROR.rank or area.state is AreaState.PROBLEM, area
+        assert worst != Severity.WARNING.rank or area.state in {AreaState.ATTENTION, AreaState.PROBLEM}, area

@@ -54,6 +54,14 @@ def test_a_check_passes_only_where_every_change_is_made() -> None:
     assert (partly.check, partly.expect) == ("", "`! grep a x` prints nothing; b is there")
 
 
+def test_checks_that_look_for_words_in_the_same_way_are_one_loop() -> None:
+    looks = "! for p in {}; do grep $p x; done | grep ."
+    step = joined(
+        [_edit("a", check=looks.format("a=1")), _edit("b", check="test b"), _edit("c", check=looks.format("c d"))]
+    )
+    assert step.check == "{ ! for p in a=1 c d; do grep $p x; done | grep .; } && { test b; }"
+
+
 def test_the_undo_is_one_sentence_unless_a_command_does_it() -> None:
     assert joined([_edit("a", undo="Put it back."), _edit("b", undo="Take it out.")]).undo.startswith("Put the old")
     assert (

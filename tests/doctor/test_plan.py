@@ -62,7 +62,7 @@ def test_a_sick_strix_halo() -> None:
         "unset-variable:HSA_OVERRIDE_GFX_VERSION",
         "update-gpu-firmware",
         "boot-newer-kernel",
-        "correct-kernel-parameters",
+        "remove-kernel-parameter:aamdgpu.cwsr_enable=0",
         "reboot",
         "set-performance-level:level=high",
     ]
@@ -87,7 +87,11 @@ def test_no_wave_saving_is_not_advised_where_it_does_not_help() -> None:
         "set-kernel-parameter:amdgpu.cwsr_enable" in action
         for action in [step.action for step in plan.steps] + [o.action for o in others]
     )
-    assert "remove aamdgpu.cwsr_enable=0" in plan.steps[place(plan, "correct-kernel-parameters") - 1].text.lower()
+    edit = plan.steps[place(plan, "remove-kernel-parameter:aamdgpu.cwsr_enable=0") - 1]
+    assert "Remove the kernel parameter aamdgpu.cwsr_enable=0." in edit.text
+    assert "orrect the" not in edit.text + " ".join(edit.commands)
+    assert any("take aamdgpu.cwsr_enable=0 out" in line for line in edit.commands)
+    assert len(edit.check) < 450
 
 
 def test_no_wave_saving_is_the_interim_where_it_helps() -> None:

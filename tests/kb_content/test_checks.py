@@ -93,6 +93,13 @@ SCENES: dict[str, tuple[tuple[Scene, ...], Scene]] = {
         ),
         {CMDLINE: "quiet amdgpu.cwsr_enable=0\n"},
     ),
+    "remove-kernel-parameter:{kernel.unknown_params_given}": (
+        (
+            {CMDLINE: "quiet aamdgpu.cwsr_enable=0\n"},
+            {CMDLINE: "quiet\n", "etc/modprobe.d/a.conf": 'options amdgpu dpm=1 gfx="1"\n'},
+        ),
+        {CMDLINE: "quiet amdgpu.cwsr_enable=0\n", "etc/modprobe.d/a.conf": "# not aamdgpu.cwsr_enable=0\n"},
+    ),
     "remove-kernel-parameter:amdgpu.cwsr_enable": (
         ({CMDLINE: "amdgpu.cwsr_enable=0\n", CWSR: "0\n"},),
         {CMDLINE: "quiet", CWSR: "1\n"},

@@ -58,7 +58,7 @@ _SUBJECTS = {
 """Which area a finding is about: the first that one of the facts it was seen in belongs to. What is about no part of
 the machine is about the software that runs on it."""
 _ACTS_ON = {"update-rocm": "ROCm", "use-rocm": "ROCm", "install-native-torch": "PyTorch", "use-triton": "PyTorch"}
-"""What an action, by the beginning of its name, replaces: the verdict on it is not OK while a step does."""
+"""What an action, by the beginning of its name, replaces: a finding that it settles counts there, too."""
 _BACKENDS = {"rocm": "ROCm", "cuda": "CUDA", "cpu": "the CPU"}
 _PYTORCH = ("gpu.torch", "gpu.override")
 _SCOPE = frozenset({"gpu.gfx_target", "gpus.targets", "host.kind"})
@@ -104,10 +104,9 @@ def _acted_on(finding: Finding, diagnosis: Diagnosis) -> str:
 
 
 def _area(name: str, state: AreaState, text: str, findings: Sequence[Finding], acted: Sequence[Finding] = ()) -> Area:
-    states = [state, *(_WORST[finding.severity] for finding in findings if finding.severity in _WORST)]
-    if acted and state is AreaState.OK:
-        states.append(AreaState.ATTENTION)
-    ids = dict.fromkeys(finding.entry_id for finding in (*findings, *acted))
+    about = (*findings, *acted)
+    states = [state, *(_WORST[finding.severity] for finding in about if finding.severity in _WORST)]
+    ids = dict.fromkeys(finding.entry_id for finding in about)
     return Area(name, min(states, key=_RANK.index), text, tuple(ids))
 
 

@@ -15,6 +15,7 @@ _GRUBBY = "sudo grubby --update-kernel=ALL"
 _RPM_OSTREE = "sudo rpm-ostree kargs"
 _OPTION = re.compile(r"""(--(?:remove-)?args)=(?:"([^"]*)"|'([^']*)'|(\S+))""")
 _SENTENCE = re.compile(r"(?<=[\w)`])\.\s+(?=[A-Z])")
+_FOR_EACH = re.compile(r"! for p in (.+?); do (.+)")
 _RISKS = list(Risk)
 
 
@@ -36,7 +37,7 @@ def joined(steps: Sequence[Step]) -> Step:
         needs=tuple(dict.fromkeys(need for step in steps for need in step.needs)),
         risk=max((step.risk for step in steps), key=_RISKS.index),
         risk_note=" ".join(dict.fromkeys(step.risk_note for step in steps if step.risk_note)),
-        check=" && ".join(f"{{ {step.check}; }}" for step in steps) if checked else "",
+        check=_check(steps) if checked else "",
         expect=("; " if checked is False else " and ").join(dict.fromkeys(filter(None, expects))),
         undo=_undo(steps),
         by_hand=any(step.by_hand or not step.commands for step in steps),
@@ -97,6 +98,19 @@ def _text(steps: Sequence[Step]) -> str:
         said.update(new)
         parts.append(" ".join(f"{text}." for text in (f"({number}) {step.title}", *new)))
     return " ".join(parts)
+
+
+def _check(steps: Sequence[Step]) -> str:
+    """Return one check for all; those that look for words in the same way are one loop over all words."""
+    made: dict[str, list[str]] = {}
+    for step in steps:
+        found = _FOR_EACH.fullmatch(step.check)
+        words, check = (found[1], f"! for p in @; do {found[2]}") if found else ("", step.check)
+        made.setdefault(check, []).append(words)
+    checks = [
+        check.replace("@", " ".join(filter(None, words)), 1) if any(words) else check for check, words in made.items()
+    ]
+    return checks[0] if len(checks) == 1 else " && ".join(f"{{ {check}; }}" for check in checks)
 
 
 def _undo(steps: Sequence[Step]) -> str:

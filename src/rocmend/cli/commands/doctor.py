@@ -82,7 +82,7 @@ def command(
     if model_size is not None and machine.hypothetical_target:
         tell("rocmend: --model-size is not used: how much memory a machine with that GPU has is not known.")
     if entry_id is not None:
-        _explain(entry_id, knowledge, machine, output_format)
+        _explain(entry_id, knowledge, machine, workload, output_format)
     diagnosis = with_installs(diagnose(machine, knowledge), machine, knowledge, workload)
     serious = any(finding.severity in {Severity.ERROR, Severity.WARNING} for finding in diagnosis.findings)
 
@@ -117,11 +117,12 @@ def command(
     finish(outcome, output_format, lambda: diagnosis_document(diagnosis, machine), details=verbose, others=others)
 
 
-def _explain(entry_id: str, knowledge: Knowledge, machine: Machine, output_format: str) -> None:
+def _explain(entry_id: str, knowledge: Knowledge, machine: Machine, workload: str | None, output_format: str) -> None:
+    from rocmend.cli.plan import explained_with_installs
     from rocmend.cli.views.entry import entry_document
     from rocmend.doctor.explain import explain
 
-    explanation = explain(entry_id, knowledge, machine)
+    explanation = explained_with_installs(explain(entry_id, knowledge, machine), machine, knowledge, workload)
     outcome = Outcome("doctor", explanation)
     finish(outcome, output_format, lambda: entry_document(explanation, knowledge), details=True)
 
