@@ -167,3 +167,23 @@ def test_a_copy_of_a_machines_files_says_nothing_of_a_package(installed: Run, tm
     data = msgspec.json.decode(done.out)["data"]
     data = data.get("inspection", data)
     assert not data["versions"]
+
+
+def test_what_cannot_be_read_is_not_called_built_for_the_cpu(installed: Run, tmp_path: Path) -> None:
+    (tmp_path / "none").mkdir()
+    (tmp_path / "empty.so").touch()
+    for subject, why in (("none", "no files in it"), ("empty.so", "is empty (0 bytes)")):
+        done = installed("wheel", "inspect", str(tmp_path / subject))
+        assert (done.code, done.out) == (2, "")
+        assert why in done.err
+        assert "Expected a wheel" in done.err
+    mixed = tmp_path / "mixed"
+    mixed.mkdir()
+    (mixed / "a.txt").write_text("text")
+    (mixed / "x.so").touch()
+    done = installed("wheel", "inspect", str(mixed))
+    assert done.code == 1
+    assert "not known: files could not be read" in done.out
+    done = installed("wheel", "inspect", os.path.realpath(sys.executable))
+    assert done.code == 0
+    assert "CPU or pure Python" not in done.out

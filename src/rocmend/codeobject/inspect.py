@@ -21,6 +21,7 @@ from rocmend.core.errors import DataError, UsageError
 Progress = Callable[[str, int, int], None]
 """Called with what is being read, bytes done, bytes in all."""
 
+_EXPECTED = "Expected a wheel, a library, a code object, or a folder or installed package with such files."
 _DIST_INFO = re.compile(r"[^/]+\.dist-info/METADATA\Z")
 
 
@@ -70,6 +71,13 @@ def inspect_path(
 
 
 def _report(survey: Survey, subject: str, kind: str, path: Path) -> Inspection:
+    if not survey.seen_files and kind != "package":
+        problems = "; ".join(f"{problem.path} {problem.message.rstrip('.')}" for problem in survey.problems[:3])
+        raise DataError(
+            subject,
+            f"has no files that can be read: {problems}." if problems else "has no files in it.",
+            why=_EXPECTED,
+        )
     variants = survey.variants()
     if variants:
         survey.notes.append(
@@ -101,6 +109,8 @@ def _report(survey: Survey, subject: str, kind: str, path: Path) -> Inspection:
 
 
 def _inspect_file(subject: str, path: Path, reader: Reader, limits: Limits, progress: Progress | None) -> Inspection:
+    if not reader.size:
+        raise DataError(path.name, "is empty (0 bytes).", why=_EXPECTED, next_step="Download or build it again.")
     if reader.read(0, 4) in {b"PK\x03\x04", b"PK\x05\x06"}:
         return _inspect_wheel(subject, path, reader, limits, progress)
     survey = Survey(path.name.partition(".")[0].removeprefix("lib"))

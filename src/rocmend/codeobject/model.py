@@ -164,6 +164,11 @@ class Inspection(msgspec.Struct, frozen=True):
     problems: tuple[Problem, ...]
     totals: Totals
 
+    @property
+    def undecided(self) -> bool:
+        """Whether nothing for GPUs was found, but files that may hold it could not be read."""
+        return not self.backends and any(file.damage for file in self.files)
+
 
 def tally(objects: Iterable[CodeObject | TargetUse]) -> tuple[TargetUse, ...]:
     """Add up code objects by target, in order of their names."""

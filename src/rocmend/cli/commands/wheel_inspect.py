@@ -122,7 +122,8 @@ def command(
     bundled = inspection.rocm_version or inspection.hip_version
     versions = match_rocm(bundled, system_rocm) if bundled and system_rocm else None
     served = {Verdict.NATIVE, Verdict.GENERIC} if native else set(Verdict) - {Verdict.NONE, Verdict.UNKNOWN}
-    refused = (native and not services) or any(service.verdict not in served for service in services)
+    refused = any(service.verdict not in served for service in services)
+    refused |= not services and (native or inspection.undecided)
     data = {"inspection": inspection, "services": services, "versions": versions}
     outcome = Outcome("wheel inspect", data, FINDINGS if refused else CLEAN)
     finish(outcome, output_format, lambda: inspection_document(inspection, services, versions, all_files=all_files))

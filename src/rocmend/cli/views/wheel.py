@@ -122,7 +122,7 @@ def _about(inspection: Inspection) -> tuple[tuple[str, str, str], ...]:
     totals = inspection.totals
     rows = [
         ("kind", inspection.kind, inspection.path),
-        ("built for", ", ".join(inspection.backends) or "CPU or pure Python", ""),
+        ("built for", _built_for(inspection), ""),
         ("AMD targets", ", ".join(inspection.targets) or "none", ""),
         ("ROCm", inspection.rocm_version, ""),
         ("HIP", inspection.hip_version, ""),
@@ -135,6 +135,16 @@ def _about(inspection: Inspection) -> tuple[tuple[str, str, str], ...]:
         ),
     ]
     return tuple(row for row in rows if row[1])
+
+
+def _built_for(inspection: Inspection) -> str:
+    if inspection.backends:
+        return ", ".join(inspection.backends)
+    if inspection.undecided:
+        return "not known: files could not be read"
+    if inspection.kind in {"wheel", "package"}:
+        return "CPU or pure Python"
+    return "no GPU"
 
 
 def _targets_text(uses: Sequence[TargetUse]) -> str:
