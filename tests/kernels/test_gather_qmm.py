@@ -13,6 +13,7 @@ pytest.importorskip("triton")
 
 from rocmend.core.errors import UsageError
 from rocmend.kernels import backends, dequantize, executor, gather_mm, gather_qmm, gather_qmm_swiglu, quantize, select
+from rocmend.kernels.allocate import poisoned
 from rocmend.kernels.ops.moe.gather_qmm import OP, Problem
 from rocmend.kernels.target import by_name
 from rocmend.kernels.tuning import Config
@@ -300,3 +301,28 @@ def test_rows_by_themselves_find_their_x_and_their_expert(index: str, bits: int)
         fused = gather_qmm_swiglu(x, parts, parts, lhs, rhs, 32, bits)
     torch.testing.assert_close(out[:, 0], wanted, rtol=1e-4, atol=1e-4)
     torch.testing.assert_close(fused[:, 0], torch.nn.functional.silu(wanted) * wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("gated", [False, True])
+@pytest.mark.parametrize("chosen", ["gemv", "pairs", "grouped", "columns"])
+def test_x_is_broadcast_to_the_pairs(chosen: str, gated: bool) -> None:
+    """Then lhs is not given and is made at each call: a plan of calls without it would read past x."""
+    torch.manual_seed(0)
+    depth, transpose = 64, chosen != "columns"
+    if gated and not transpose:
+        pytest.skip("a gated pair is transposed")
+    weights = [quantize(torch.randn(2, *((48, depth) if transpose else (depth, 64)))) for _ in range(1 + gated)]
+    dtype = torch.float16 if chosen == "grouped" else torch.float32
+    weights = [(w, *(one.to(dtype) for one in rest)) for w, *rest in weights]
+    rhs = torch.tensor([[0, 1, 1], [1, 0, 1]])
+    for x in (torch.randn(3, 1, depth, dtype=dtype), torch.randn(1, 3, 1, depth, dtype=dtype)):
+        named: dict[str, Any] = {"rhs_indices": rhs} if gated else {"rhs_indices": rhs, "transpose": transpose}
+        found = []
+        for tiers in ((chosen, "triton"), ("reference",)):
+            with select.prefer(*tiers), poisoned():
+                function = gather_qmm_swiglu if gated else gather_qmm
+                given = weights if gated else weights[0]
+                found.append([function(x, *given, **named) for _ in range(2)])  # the second one is planned
+        truth = found[1][0]
+        for one in found[0]:
+            torch.testing.assert_close(one, truth, rtol=1e-3, atol=1e-3 * float(truth.abs().max()))
