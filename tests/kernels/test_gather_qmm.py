@@ -281,7 +281,7 @@ def test_one_index_stretched_over_many_pairs(tier: str) -> None:
     lhs, rhs = torch.tensor([0, 2, 1]), torch.tensor([1])
     with select.prefer(tier):
         torch.testing.assert_close(gather_mm(a, b, lhs, rhs), a[lhs] @ b[1], **CLOSE)
-    from rocmend.kernels.common.routing import pairs_of
+    from rocmend.kernels.common.pairs import pairs_of
 
     pairs = pairs_of("gather_mm", (3,), (2,), lhs, rhs, lhs.device)
     assert pairs.rhs.stride() == (1,)  # the kernels read the indices one after another
@@ -326,3 +326,16 @@ def test_x_is_broadcast_to_the_pairs(chosen: str, gated: bool) -> None:
         truth = found[1][0]
         for one in found[0]:
             torch.testing.assert_close(one, truth, rtol=1e-3, atol=1e-3 * float(truth.abs().max()))
+
+
+def test_the_offset_of_codes_comes_off_where_x_is_far_from_zero() -> None:
+    """Its part of the fp32 sums is the largest in fp16 (1024 for each code), and with x of one sign."""
+    torch.manual_seed(0)
+    w, scales, biases = quantize(torch.randn(2, 32, 2048))
+    x = (torch.randn(40, 1, 2048) + 3).half()
+    parts = (w, scales.half(), biases.half())
+    rhs = torch.arange(40) % 2
+    with select.prefer("grouped", "triton"), poisoned():
+        out = gather_qmm(x, *parts, rhs_indices=rhs)
+    truth = gather_mm(x.double(), dequantize(w, *(one.double() for one in parts[1:])).mT.contiguous(), rhs_indices=rhs)
+    assert float((out.double() - truth).abs().max()) <= 2.0**-10 * float(truth.abs().max())

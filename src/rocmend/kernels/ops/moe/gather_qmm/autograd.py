@@ -21,7 +21,7 @@ class GatherQmm(torch.autograd.Function):
         return call(ctx.arguments)
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]  # torch's
+    @once_differentiable
     def backward(ctx: Any, *grads: torch.Tensor) -> tuple[torch.Tensor, None, None]:
         """Multiply the gradient of each pair with its expert's weights, and add up what came from one matrix of x."""
         a: Arguments = ctx.arguments
