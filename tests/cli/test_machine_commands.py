@@ -97,3 +97,20 @@ def test_the_same_machine_differs_in_nothing() -> None:
     assert done.returncode == 0
     assert "No fact differs" in done.stdout
     assert run("diff", "mi300x", "mi301").returncode == 2
+
+
+def test_a_capture_that_is_not_whole_is_refused(tmp_path: Path) -> None:
+    whole = MACHINES / "strix-halo"
+    for name in ("root", "tree.json", "environ.json", "measurements.json"):
+        machine = tmp_path / f"without-{name}"
+        shutil.copytree(whole, machine, ignore=lambda folder, _, name=name: {name} if folder == str(whole) else set())
+        done = run("show", "--machine", machine)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert f"is incomplete: {name}{'/' * (name == 'root')} is missing" in done.stderr
+    for name in ("environ.json", "user.json", "commands/x.json"):
+        machine = tmp_path / f"damaged-{Path(name).stem}"
+        shutil.copytree(whole, machine)
+        (machine / name).write_bytes(b"\x91\x00\xff")
+        done = run("diff", machine, "strix-halo")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert f"{name}] is no JSON" in done.stderr

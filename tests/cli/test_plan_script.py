@@ -53,10 +53,20 @@ def go(tmp_path: Path) -> Go:
     """Write and run the script of these steps, answering as told."""
 
     def run(
-        answers: str, *steps: Step, boot: str = "one", machine: str = "here", **fields: Any
+        answers: str,
+        *steps: Step,
+        boot: str = "one",
+        machine: str = "here",
+        host: str = os.uname().nodename,
+        kfd: int = 0,
+        **fields: Any,
     ) -> subprocess.CompletedProcess[str]:
         made = msgspec.structs.replace(diagnosis(*(steps or STEPS)), **fields)
-        text = plan_script(made)
+        text = plan_script(made, host)
+        properties = tmp_path / "properties"
+        properties.write_text(f"gfx_target_version 0\n gfx_target_version {kfd}\n".replace("\n ", "\n"))
+        assert "/sys/class/kfd/kfd/topology/nodes/*/properties" in text
+        text = text.replace("/sys/class/kfd/kfd/topology/nodes/*/properties", str(properties))
         for path, content in (("/proc/sys/kernel/random/boot_id", boot), ("/etc/machine-id", machine)):
             there = tmp_path / Path(path).name
             there.write_text(content)
@@ -78,9 +88,49 @@ def test_nothing_runs_without_a_yes(go: Go, tmp_path: Path) -> None:
         for steps in (STEPS, (checked, *STEPS[1:])):
             done = go(answers, *steps)
             assert not done.stderr
-            assert {path.name for path in tmp_path.iterdir()} == {"boot_id", "machine-id", "plan.sh", "state"}
+            assert {path.name for path in tmp_path.iterdir()} == {
+                "boot_id",
+                "machine-id",
+                "plan.sh",
+                "properties",
+                "state",
+            }
     assert "Nobody answers: stopped." in go("").stdout
     assert go("").returncode == 1
+
+
+GFX1151, GFX90A = GpuSummary(0, "A", "gfx1151"), GpuSummary(0, "B", "gfx90a")
+HERE = os.uname().nodename
+ASKED = "Use the plan here all the same?"
+
+
+@pytest.mark.parametrize(
+    ("where", "asks"),
+    [
+        ({"host": HERE, "gpus": (GFX1151,), "kfd": 110501}, False),
+        ({"host": HERE, "gpus": (GFX90A,), "kfd": 90010}, False),
+        ({"host": HERE, "gpus": (GFX1151,), "kfd": 0}, False),  # WSL shows no node
+        ({"host": HERE, "gpus": (GFX1151,), "kfd": 110000}, True),
+        ({"host": "another", "gpus": (GFX1151,), "kfd": 110501}, True),
+        ({"host": "", "gpus": (GFX1151,), "kfd": 110501}, True),  # an example, or another machine's capture
+    ],
+)
+def test_on_another_machine_it_asks_once_before_it_goes_on(
+    where: dict[str, Any], asks: bool, go: Go, tmp_path: Path
+) -> None:
+    one = step(1, "make-a", commands=("touch a",))
+    name = f"{where['host'] or 'bench'} (gfx"
+    if asks:
+        done = go("nyyy", one, **where)
+        assert done.returncode == 1
+        assert f"This plan was made for {name}" in done.stdout
+        assert ASKED in done.stdout
+        assert not (tmp_path / "a").exists()
+    done = go("yy" if asks else "y", one, **where)
+    assert (tmp_path / "a").exists()
+    assert (ASKED in done.stdout) == asks
+    assert f"# Plan for {name}" in (tmp_path / "plan.sh").read_text()
+    assert ASKED not in go("", one, **where).stdout
 
 
 @pytest.mark.parametrize("before", ["", "unset PYTHONSAFEPATH; "], ids=["", "as a Python before 3.11"])
@@ -104,7 +154,7 @@ def test_a_check_that_hangs_is_stopped(go: Go, monkeypatch: pytest.MonkeyPatch) 
 def test_ctrl_c_ends_a_check(tmp_path: Path) -> None:
     mark = f"{tmp_path}/started"
     made = diagnosis(step(1, "hang", commands=("true",), check=f"echo $$ > {mark}; exec sleep 97"))
-    (tmp_path / "plan.sh").write_text(plan_script(made))
+    (tmp_path / "plan.sh").write_text(plan_script(made, os.uname().nodename))
     (tmp_path / "answers").write_text("y\n")
     with (tmp_path / "answers").open() as answers:
         environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}

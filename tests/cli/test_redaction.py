@@ -47,6 +47,8 @@ def write(machine: Path, environ: dict[str, str]) -> Path:
     (machine / "root/proc/sys/kernel").mkdir(parents=True)
     (machine / "machine.json").write_text('{"captured_at": "2026-01-02T03:04:05+00:00", "name": "zephyr7"}')
     (machine / "environ.json").write_text(json.dumps(environ))
+    for name in ("tree.json", "measurements.json"):
+        (machine / name).write_text("{}")
     (machine / "root/proc/cmdline").write_text(CMDLINE)
     (machine / "root/proc/sys/kernel/osrelease").write_text("6.17.0-7-generic\n")
     node = machine / "root/sys/class/kfd/kfd/topology/nodes/1"

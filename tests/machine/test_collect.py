@@ -161,6 +161,7 @@ def test_no_collectors_at_all(machine: MachineBuilder, only_these: Callable[...,
 
 
 def test_open_machine(machine: MachineBuilder) -> None:
+    machine.file("/etc/os-release", "ID=ubuntu\n")
     machine.root()
     assert open_machine(None).live
     assert not open_machine(machine.directory).live

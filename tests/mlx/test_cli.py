@@ -105,7 +105,7 @@ def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "mlx_lm" else object())
     with pytest.raises(UsageError, match="needs mlx_lm, which is not installed") as error:
         need("mlx chat")
-    assert "rocmend[mlx]" in str(error.value.next_step)
+    assert "[mlx]'" in str(error.value.next_step)
 
 
 @pytest.mark.parametrize("arguments", [

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import re
+import shlex
+from functools import cache
+from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
 
 from rocmend.core.errors import UsageError
 
-__all__ = ["INSTALL", "NEEDS", "Needs", "need", "not_installed"]
+__all__ = ["INSTALL", "NEEDS", "Needs", "how_to_install", "need", "not_installed", "pip_install"]
 
 _GPU_TORCH = "Install the torch of your GPU: `rocmend wheel choose` prints the command."
 _MLX = "Install it with `pip install 'rocmend[mlx]'`; no back end of MLX is needed."
@@ -23,7 +29,8 @@ INSTALL = {
     "clang": "pip install 'rocmend[compile]'",
     "lightkube": "pip install 'rocmend[k8s]'",
 }
-"""What to do where a package (by the name that it is imported as) is not there."""
+"""What to do where a package (by the name that it is imported as) is not there, of an installation from an index."""
+_EXTRA = re.compile(r"pip install 'rocmend\[(\w+)]'")
 
 
 class Needs(NamedTuple):
@@ -58,9 +65,42 @@ NEEDS = {
 """The commands that need more than the base installation; all others need nothing else."""
 
 
+def how_to_install(package: str) -> str:
+    """Return what to do where a package of ``INSTALL`` is not there, for the way that rocmend itself was installed."""
+    return _EXTRA.sub(lambda found: pip_install(found[1]), INSTALL[package])
+
+
+def pip_install(extra: str) -> str:
+    """Return the command that adds an extra to this installation, from where rocmend was installed."""
+    source, options = _source()
+    name, at, url = source.partition(" @ ")
+    if not url and Path(name) == Path.cwd():
+        name = "."
+    return f"pip install {options}{shlex.quote(f'{name}[{extra}]{at}{url}')}"
+
+
+@cache
+def _source() -> tuple[str, str]:
+    """Return what pip installed rocmend from, as pip takes it, and options to install it the same way again."""
+    from importlib import metadata
+
+    try:
+        told = json.loads(metadata.distribution("rocmend").read_text("direct_url.json") or "{}")
+        url = str(told.get("url") or "")
+        if "vcs_info" in told:
+            return f"rocmend @ {told['vcs_info']['vcs']}+{url}@{told['vcs_info']['commit_id']}", ""
+        if not url.startswith("file:"):
+            return "rocmend", ""
+        path = unquote(urlsplit(url).path)
+        options = "-e " if told.get("dir_info", {}).get("editable") else ""
+        return (path if Path(path).exists() else ".", options)  # a checkout that was moved: in the new folder
+    except (metadata.PackageNotFoundError, OSError, ValueError, KeyError, TypeError, AttributeError):
+        return "rocmend", ""
+
+
 def not_installed(subject: str, package: str) -> UsageError:
     """Return the error for a package of ``INSTALL`` that is not there."""
-    return UsageError(subject, f"needs {package}, which is not installed.", next_step=INSTALL[package])
+    return UsageError(subject, f"needs {package}, which is not installed.", next_step=how_to_install(package))
 
 
 def need(command: str) -> None:

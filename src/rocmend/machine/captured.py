@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from rocmend.core.errors import DataError, UsageError
 from rocmend.core.records import SCHEMA_VERSION
 from rocmend.core.supervise import CommandResult, Ending
+from rocmend.core.units import listed
 from rocmend.machine import layout
 from rocmend.machine.files import clean_path, printable, read_regular
 from rocmend.machine.layout import Manifest, Tree
@@ -80,6 +81,26 @@ class CapturedRoot(Root):
                 self._add(path)
         self._commands: dict[tuple[str, ...], CommandResult] | None = None
         self._measurements: dict[str, Any] | None = None
+
+    def check(self) -> None:
+        """Refuse a capture that lacks a part or holds a damaged one: what is gone would pass for absent hardware.
+
+        Raises:
+            DataError: A part that every capture has is missing, or a document cannot be read.
+        """
+        missing = [] if self._files or "/" in self._denied else [f"{layout.ROOT}/"]
+        missing += [name for name in layout.ALWAYS if not (self.directory / name).exists()]
+        if missing:
+            raise DataError(
+                f"capture {self.directory}",
+                f"is incomplete: {listed(missing)} {'is' if len(missing) == 1 else 'are'} missing.",
+                why="What is missing would look like hardware and software that the machine does not have.",
+                next_step="Copy the whole folder again, or capture the machine again with `rocmend machine capture`.",
+            )
+        self.environ()
+        self.user()
+        self.run(())
+        self._measured()
 
     def _by_path(self, values: dict[str, T]) -> dict[str, T]:
         try:
@@ -278,6 +299,13 @@ class CapturedRoot(Root):
 
     def measure(self, name: str, path: str, function: Callable[[Path], Any]) -> Any:  # noqa: ARG002  nothing is read
         """Return the value measured when the machine was captured. See ``Root.measure``."""
+        measurements = self._measured()
+        key = layout.measurement_key(name, clean_path(path))
+        if key not in measurements:
+            raise AbsentError(path, f"the capture has no measurement {name!r} of it.")
+        return measurements[key]
+
+    def _measured(self) -> dict[str, Any]:
         if self._measurements is None:
             self._measurements = (
                 layout.load_json(
@@ -285,7 +313,4 @@ class CapturedRoot(Root):
                 )
                 or {}
             )
-        key = layout.measurement_key(name, clean_path(path))
-        if key not in self._measurements:
-            raise AbsentError(path, f"the capture has no measurement {name!r} of it.")
-        return self._measurements[key]
+        return self._measurements

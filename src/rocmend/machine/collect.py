@@ -52,9 +52,13 @@ def open_machine(directory: Path | None, python: ChosenPython | None = None) -> 
 
     Raises:
         UsageError: The folder is no capture.
-        DataError: The capture is damaged.
+        DataError: The capture is damaged or incomplete.
     """
-    return LiveRoot(python=python) if directory is None else CapturedRoot(directory)
+    if directory is None:
+        return LiveRoot(python=python)
+    root = CapturedRoot(directory)
+    root.check()
+    return root
 
 
 def fact_docs() -> list[tuple[str, str, str]]:

@@ -3,14 +3,15 @@
 ```text
 DIR/machine.json        Manifest
 DIR/root/<path>         plain files at the absolute paths they were read from
-DIR/tree.json           Tree: what plain files cannot say (devices, owners, links, refusals); optional
+DIR/tree.json           Tree: what plain files cannot say (devices, owners, links, refusals)
 DIR/commands/*.json     one CommandResult a file, named by command_slug
 DIR/environ.json        {name: value}
 DIR/user.json           User
 DIR/measurements.json   {"name|path": value}
 ```
 
-Everything but ``machine.json`` is optional.
+`rocmend machine capture` writes all of it (``user.json`` and ``commands`` where there is something to keep); a command
+that reads a machine refuses a folder that lacks a part that is always written.
 """
 
 from __future__ import annotations
@@ -34,6 +35,9 @@ COMMANDS = "commands"
 ENVIRON = "environ.json"
 USER = "user.json"
 MEASUREMENTS = "measurements.json"
+
+ALWAYS = (TREE, ENVIRON, MEASUREMENTS)
+"""Documents that every capture has, beside the manifest."""
 
 MAX_JSON_BYTES = 16 << 20
 """A document larger than this is not one of ours: a tool may print 8 MiB, which JSON escapes."""

@@ -10,7 +10,7 @@ import types
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocmend.core.optional import INSTALL
+from rocmend.core.optional import how_to_install
 from rocmend.mlx import environment
 from rocmend.mlx.activation import activate
 
@@ -41,7 +41,7 @@ def prepare(*, children: bool = True) -> None:
     except ValueError as error:
         raise LaunchError(str(error)) from None
     if importlib.util.find_spec("torch") is None:
-        raise LaunchError(f"torch is not installed, and rocmend.mlx computes with it. {INSTALL['torch']}")
+        raise LaunchError(f"torch is not installed, and rocmend.mlx computes with it. {how_to_install('torch')}")
     if environment.asked("ROCMEND_MLX_DEVICE") == "gpu":
         _check_gpu()
     activate()
@@ -111,6 +111,6 @@ def _no_module(name: str) -> str:
     if package in ("mlx", "mlx_lm"):
         return (
             f"there is no module {name!r}. rocmend.mlx replaces mlx.core only: mlx.nn, mlx.optimizers and mlx_lm come "
-            f"from their own packages. {INSTALL['mlx']}"
+            f"from their own packages. {how_to_install('mlx')}"
         )
     return f"there is no module {name!r}. Install it in this environment, or pass the path of a script."

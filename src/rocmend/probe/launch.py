@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from rocmend.core.errors import RocmendError
-from rocmend.core.optional import INSTALL
+from rocmend.core.optional import how_to_install
 from rocmend.core.verdict import Verdict
 from rocmend.probe.evidence import judged, returned_by
 from rocmend.probe.records import QUIET, Subject, Tried, subject_of
@@ -121,7 +121,7 @@ class Launcher:
                 self.python,
                 f"{found['error']}.",
                 why="The probes use the torch of this interpreter.",
-                next_step=f"{INSTALL['torch']} Or name the interpreter of another environment with --python.",
+                next_step=f"{how_to_install('torch')} Or name the interpreter of another environment with --python.",
             )
         if found["error"]:
             raise ProbeError(

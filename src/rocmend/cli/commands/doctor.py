@@ -87,7 +87,10 @@ def command(
     serious = any(finding.severity in {Severity.ERROR, Severity.WARNING} for finding in diagnosis.findings)
 
     if script is not None:
+        import platform
+
         from rocmend.cli.output import write_result
+        from rocmend.cli.plan import LIVE
         from rocmend.cli.views.plan_script import plan_script
 
         if target and diagnosis.hypothetical_target:
@@ -96,7 +99,7 @@ def command(
                 f"nothing was judged, as this machine has no {target}: there is no plan for it.",
                 next_step=f"Run `rocmend doctor --target {target}` for its known problems.",
             )
-        write_result(plan_script(diagnosis))
+        write_result(plan_script(diagnosis, platform.node() if machine.name == LIVE else ""))
         raise click.exceptions.Exit(FINDINGS if serious else CLEAN)
 
     def sarif_text() -> str:

@@ -26,7 +26,9 @@ _CHECK_LIMIT_S = 180
 """Enough to read a PyTorch of several gigabytes from a slow disk."""
 
 _HEAD = r"""#!/bin/sh
-# Plan for {machine}, from facts read on {date}; made by `rocmend doctor --plan sh`.
+# Plan for {machine}.
+# Made by `rocmend doctor --plan sh` from facts read on {date}.
+# Where it is started on another machine it says so, and asks before it goes on.
 #
 # It stops at each step, says what it will do, and asks. It runs nothing without a yes. The steps' checks, which only
 # look, it runs after one yes at the beginning. Steps that it cannot do (a variable of your shell, a file to edit, the
@@ -46,6 +48,7 @@ main() {{
     state=$state_dir/plan-{digest}-$(printf '%s' "$machine" | cksum | cut -d ' ' -f 1)
     mkdir -p "$state_dir" && touch "$state" || exit 2
     printf '%s\n' {title} "Finished steps are kept in $state"
+    {confirm}
     grep -q '^begun ' "$state" || printf 'begun %s\n' "$boot" >>"$state"
     pending=no
     checks=no
@@ -70,6 +73,34 @@ ask() {
             q | quit) printf 'Stopped. Run this again to go on.\n'; exit 1 ;;
         esac
     done
+}
+
+# gpus_here: print the gfx targets of the GPUs that the driver shows
+gpus_here() {
+    cat /sys/class/kfd/kfd/topology/nodes/*/properties 2>/dev/null | awk '$1 == "gfx_target_version" && $2 > 0 {
+        printf "%sgfx%d%x%x", found++ ? " " : "", int($2 / 10000), int($2 / 100) % 100, $2 % 100 }'
+}
+
+# confirm_machine NAME HOST [TARGET ...]: ask once where this is another machine than the plan was made for; HOST is
+# empty where its name is not known
+confirm_machine() {
+    name=$1
+    host=$2
+    shift 2
+    here=$(gpus_here)
+    other=no
+    [ "$host" = "$(uname -n)" ] || other=yes
+    for target in "$@"; do
+        case " $here " in
+            "  " | *" $target "*) ;;
+            *) other=yes ;;
+        esac
+    done
+    if [ "$other" = no ] || grep -q '^machine ' "$state"; then return; fi
+    printf '\nThis plan was made for %s.\n' "$name"
+    printf 'This machine is %s, with %s.\n' "$(uname -n)" "${here:-no AMD GPU that the driver shows}"
+    ask 'Use the plan here all the same?' || { printf 'Stopped.\n'; exit 1; }
+    remember machine
 }
 
 # boot_of NUMBER: print in which boot a step was done
@@ -174,17 +205,27 @@ reboot_step() {
 """.replace("@LIMIT@", str(_CHECK_LIMIT_S))
 
 
-def plan_script(diagnosis: Diagnosis) -> str:
-    """Return a diagnosis's plan as a POSIX shell script; tokens and passwords that a value holds are left out."""
+def plan_script(diagnosis: Diagnosis, host: str = "") -> str:
+    """Return a diagnosis's plan as a POSIX shell script; tokens and passwords that a value holds are left out.
+
+    Args:
+        diagnosis: As doctor made it.
+        host: The name of the machine that the script is made on, where the plan is for that machine; the script asks
+            before it goes on under another name, and always where it is empty.
+    """
     plan = diagnosis.plan
-    head = _HEAD.format(machine=_one_line(diagnosis.about), date=_one_line(diagnosis.captured_at))
+    targets = list(dict.fromkeys(gpu.gfx_target for gpu in diagnosis.gpus if gpu.gfx_target))
+    more = [*targets, *([] if host else ["captured or made up"])]
+    name = (host or diagnosis.about) + (f" ({', '.join(more)})" if more else "")
+    head = _HEAD.format(machine=_one_line(name), date=_one_line(diagnosis.captured_at))
     if not plan.steps:
         return _written(f"{head}\nprintf '%s\\n' {_quoted(_nothing(diagnosis))}\n{_rest(plan)}")
-    title = _quoted(f"Plan for {diagnosis.about}: {count_text(len(plan.steps), 'step')}.")
+    title = _quoted(f"Plan for {name}: {count_text(len(plan.steps), 'step')}.")
+    confirm = " ".join(["confirm_machine", *map(_quoted, (name, host, *targets))])
     calls = "\n" + "".join(f"    {_call(step)}\n" for step in plan.steps)
     asking = _ASK_FOR_CHECKS if any(_test(step) == "user" for step in plan.steps) else ""
     steps = "".join(_functions(step, len(plan.steps)) for step in plan.steps)
-    main = _MAIN.format(digest=_digest(diagnosis), title=title)
+    main = _MAIN.format(digest=_digest(diagnosis), title=title, confirm=confirm)
     return _written(f'{head}{main}{asking}{calls}{_END}{_TOOLS}{steps}{_rest(plan)}\nmain "$@"\n')
 
 

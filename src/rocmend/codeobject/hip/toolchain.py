@@ -21,6 +21,7 @@ import msgspec
 
 from rocmend.codeobject.hip.headers import HEADERS_VARIABLE, STAND_INS
 from rocmend.core.errors import RocmendError
+from rocmend.core.optional import pip_install
 from rocmend.core.places import expanded
 from rocmend.core.supervise import run_command
 
@@ -29,10 +30,13 @@ __all__ = ["KIND_VARIABLE", "NoToolchainError", "Toolchain", "find_toolchain"]
 KIND_VARIABLE = "ROCMEND_HIP_COMPILER"
 """``rocm``, ``pip`` or the path of a clang or hipcc: instead of the search."""
 
-INSTALL = "pip install 'rocmend[compile]' 'triton>=3.6,<3.10'"
 _VERSION = re.compile(r"clang version (\d+)[^\s]*")
 _INSTALLED = re.compile(r"^InstalledDir: (.+)$", re.MULTILINE)
 _HIP_VERSION = re.compile(r"#define HIP_VERSION_(MAJOR|MINOR|PATCH) (\d+)")
+
+
+def _install() -> str:
+    return f"{pip_install('compile')} 'triton>=3.6,<3.10'"
 
 
 class NoToolchainError(RocmendError):
@@ -109,7 +113,7 @@ def _find(wanted: str, headers: str, rocm_path: str, hip_path: str, path: str) -
         raise NoToolchainError(
             "hip compile",
             "no ROCm is installed here: neither ROCM_PATH, HIP_PATH, /opt/rocm nor the PATH leads to its clang.",
-            next_step=f"Unset {KIND_VARIABLE}, and pip's packages are used: {INSTALL}",
+            next_step=f"Unset {KIND_VARIABLE}, and pip's packages are used: {_install()}",
         )
     return _pip(folders)
 
@@ -173,7 +177,7 @@ def _pip(folders: tuple[str, ...]) -> Toolchain:
             "hip compile",
             f"nothing here compiles HIP for AMD GPUs: no ROCm is installed, and of pip's packages {_listed(lacking)} "
             "not here.",
-            next_step=f"Either of the two is enough: {INSTALL}; or install ROCm and set ROCM_PATH to it.",
+            next_step=f"Either of the two is enough: {_install()}; or install ROCm and set ROCM_PATH to it.",
         )
     said = run_command([str(ziglang / "zig"), "clang", "--version"], time_limit_s=60)
     version = _VERSION.search(said.stdout)
@@ -181,7 +185,7 @@ def _pip(folders: tuple[str, ...]) -> Toolchain:
         raise NoToolchainError(
             "hip compile",
             f"{ziglang / 'zig'} does not run: {(said.stderr or said.stdout).strip()[-300:] or said.ending}.",
-            next_step=f"Install it anew: {INSTALL}",
+            next_step=f"Install it anew: {_install()}",
         )
     headers_version = metadata.version("libclang-ng")
     if headers_version.partition(".")[0] != version[1]:

@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from rocmend.core.optional import INSTALL
+from rocmend.core.optional import how_to_install
 from rocmend.runner.executor import NotStartedError
 from rocmend.runner.spec import Kubernetes
 
@@ -51,7 +51,9 @@ def connect(where: Kubernetes) -> Any:
         from lightkube.config.kubeconfig import KubeConfig
         from lightkube.core.exceptions import ConfigError
     except ImportError as error:
-        raise NotStartedError("kubernetes", "lightkube is not installed.", next_step=INSTALL["lightkube"]) from error
+        raise NotStartedError(
+            "kubernetes", "lightkube is not installed.", next_step=how_to_install("lightkube")
+        ) from error
     try:
         config = KubeConfig.from_file(where.kubeconfig) if where.kubeconfig else KubeConfig.from_env()
         single = config.get(where.context or None)
