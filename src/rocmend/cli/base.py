@@ -30,10 +30,24 @@ def parsed(parse: Callable[[], list[str]], command: click.Command, context: clic
     except click.NoSuchOption as error:
         known = [name for parameter in command.get_params(context) for name in parameter.opts]
         near = nearest(error.option_name, [name for name in known if name.startswith("--")])
+        near = [
+            f"{name} {error.option_name.lstrip('-')}" for name in _taking(error.option_name, command, context)
+        ] or near
         raise click.NoSuchOption(error.option_name, possibilities=near, ctx=error.ctx or context) from None
     except click.UsageError as error:
         error.ctx = error.ctx or context  # what its parser finds has none
         raise
+
+
+def _taking(option_name: str, command: click.Command, context: click.Context) -> list[str]:
+    """Return the options that take what was given as an option: ``--select`` of ``--smoke``."""
+    value = option_name.lstrip("-")
+    found = []
+    for parameter in command.get_params(context):
+        known = getattr(parameter.type, "choices", None) or getattr(parameter.type, "known", tuple)()
+        if parameter.opts[0].startswith("--") and value in known:
+            found.append(parameter.opts[0])
+    return found
 
 
 class OneOf(_Choice):

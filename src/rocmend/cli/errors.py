@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
 import shlex
 import sys
@@ -53,7 +54,12 @@ def print_usage_error(error: click.ClickException, arguments: Sequence[str]) -> 
     subject = path.partition(" ")[2] or "command line"
     step = f"`{path} --help` explains it."
     extra = _EXTRA.search(message)
-    if extra and context is not None and any(one.name in {"target", "targets"} for one in context.command.params):
+    if (
+        extra
+        and not os.path.lexists(extra[1])
+        and context is not None
+        and any(one.name in {"target", "targets"} for one in context.command.params)
+    ):
         step = f"A GPU follows an option: `--target {shlex.quote(extra[1])}`. {step}"
     return print_error(UsageError(subject, message, next_step=step), arguments)
 

@@ -20,7 +20,7 @@ from rocmend.cli.unexpected import DEBUG_VARIABLE, unexpected
 from rocmend.core.errors import RocmendError
 from rocmend.core.optional import INSTALL, not_installed
 from rocmend.core.places import cache_home, data_home
-from rocmend.core.suggest import did_you_mean, nearest
+from rocmend.core.suggest import did_you_mean, misspelled, nearest
 
 _PACKAGE = "rocmend.cli.commands"
 _ROOM_BYTES = 1 << 20
@@ -120,7 +120,18 @@ class _LazyGroup(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         words = args if ctx.resilient_parsing and not args else with_default(self.prefix, args)
+        if words is not args and args and self.prefix in _WITH_ARGUMENT and not ctx.resilient_parsing:
+            self._refuse_misspelled(ctx, args[0])
         return parsed(lambda: super(_LazyGroup, self).parse_args(ctx, words), self, ctx)
+
+    def _refuse_misspelled(self, ctx: click.Context, word: str) -> None:
+        """Refuse what is no path but nearly a command's name; the default command would take it for a path."""
+        if os.sep in word or word.startswith("-") or os.path.lexists(word):
+            return
+        if meant := misspelled(word, self.list_commands(ctx)):
+            raise click.UsageError(
+                f"There is no command and no path {word[:80]!r}. Did you mean `rocmend {self.prefix} {meant}`?", ctx
+            )
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx

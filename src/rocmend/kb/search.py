@@ -43,13 +43,18 @@ def search(knowledge: Knowledge, query: str, *, limit: int = 20) -> tuple[Hit, .
         query: Words; case and punctuation do not matter.
         limit: Most hits to return.
     """
-    words = tuple(dict.fromkeys(_WORD.findall(query.lower())))[:MAX_WORDS]
+    words = words_in(query)
     if not words:
         return ()
     scored = [(_score(_parts(entry), words), entry) for entry in knowledge.entries.values()]
     most = max((len(found) for (_, found), _ in scored), default=0)
     hits = [Hit(entry, score, found) for (score, found), entry in scored if found and len(found) == most]
     return tuple(sorted(hits, key=lambda hit: (-hit.score, hit.entry.id))[:limit])
+
+
+def words_in(query: str) -> tuple[str, ...]:
+    """Return the words that are looked for; empty where there are none."""
+    return tuple(dict.fromkeys(_WORD.findall(query.lower())))[:MAX_WORDS]
 
 
 def _parts(entry: Entry) -> dict[str, list[str]]:

@@ -124,18 +124,22 @@ def choose(machine: Machine, knowledge: Knowledge, package: str, target: str, wo
     matcher = Matcher(machine)
     gfx = find(target)
     made: list[Choice] = []
-    packages: set[str] = set()
     for entry in knowledge.entries.values():
         if entry.status not in STANDING:
             continue
         for install in entry.install:
-            packages.add(install.package)
             fits = not install.workload or workload is None or workload in install.workload
             if install.package == package and fits:
                 made.append(_replacing(_choice(entry, install, target, gfx, matcher), machine, target))
     made.sort(key=lambda item: (item.serves is False, item.serves is None, item.rank, item.entry_id))
     refuses = machine.value("python.externally_managed") is True and target in gpu_targets(machine)
-    return Choices(package, target, tuple(made), tuple(sorted(packages)), own_environment=refuses)
+    return Choices(package, target, tuple(made), known_packages(knowledge), own_environment=refuses)
+
+
+def known_packages(knowledge: Knowledge) -> tuple[str, ...]:
+    """Return every package that some entry says how to install, in order of their names."""
+    standing = (entry for entry in knowledge.entries.values() if entry.status in STANDING)
+    return tuple(sorted({install.package for entry in standing for install in entry.install}))
 
 
 def gpu_targets(machine: Machine) -> list[str]:

@@ -6,6 +6,7 @@ import click
 
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.output import finish, output_options
+from rocmend.core.errors import UsageError
 from rocmend.report.envelope import Outcome
 
 
@@ -27,9 +28,15 @@ def command(words: tuple[str, ...], limit: int, output_format: str) -> None:
     from rocmend.cli.views.knowledge import hits_document
     from rocmend.kb.general import headline
     from rocmend.kb.load import load_entries
-    from rocmend.kb.search import search
+    from rocmend.kb.search import search, words_in
 
     query = " ".join(words)
+    if not words_in(query):
+        raise UsageError(
+            "kb search",
+            f"{query[:80]!r} has no word to look for.",
+            next_step="Give a symptom or a package: `rocmend kb search hang`.",
+        )
     hits = search(load_entries(), query, limit=limit)
     data = [
         {

@@ -14,7 +14,7 @@ from rocmend.cli.names import Name
 from rocmend.cli.output import finish, output_options, tell
 from rocmend.cli.source import machine_option, take_snapshot, target_option, workload_option
 from rocmend.core.errors import UsageError
-from rocmend.core.suggest import unknown
+from rocmend.core.suggest import misspelled, unknown
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
 if TYPE_CHECKING:
@@ -59,12 +59,17 @@ def command(
     """
     from rocmend.cli.views.choices import choices_document
     from rocmend.kb.load import load_entries
-    from rocmend.setup.choose import choose, gpu_targets
+    from rocmend.setup.choose import choose, gpu_targets, known_packages
 
     package = _ALIASES.get(package.lower(), package)
     if _is_gpu(package):
         step = f"A GPU follows an option: `rocmend wheel choose --target {shlex.quote(package)}`."
         raise UsageError("wheel choose", f"{package!r} is a GPU, not a package.", next_step=step)
+    knowledge = load_entries()
+    packages = known_packages(knowledge)
+    if package not in packages:
+        meant = misspelled(package, (*packages, *_ALIASES))
+        raise unknown("wheel choose", "package with an install table", package, (meant,) if meant else packages)
     machine = take_snapshot(machine_dir, target=target, workload=workload)
     name, *others = [target] if target else gpu_targets(machine) or _on_the_bus(machine) or [""]
     if not name:
@@ -75,9 +80,7 @@ def command(
         )
     if others:
         tell(f"For {name}. This machine also has {', '.join(others)}: name it with --target.")
-    result = choose(machine, load_entries(), package, name, workload)
-    if package not in result.known_packages:
-        raise unknown("wheel choose", "package with an install table", package, result.known_packages)
+    result = choose(machine, knowledge, package, name, workload)
     outcome = Outcome("wheel choose", result, CLEAN if result.serving else FINDINGS)
     finish(outcome, output_format, lambda: choices_document(result, everything=everything), details=everything)
 
