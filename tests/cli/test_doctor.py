@@ -29,6 +29,15 @@ def test_findings_come_most_severe_first_with_evidence_remedy_and_source(rocmend
     assert "Sources: " in verbose
 
 
+def test_what_could_not_be_decided_is_said_in_words_and_keys_come_with_v(rocmend: Run, machines: Path) -> None:
+    asked = ("doctor", "--machine", machines / "cuda-torch-on-amd")
+    short = rocmend(*asked).out.partition("Could not be decided")[2]
+    assert "open: the kernel log cannot be read without root\n" in short
+    assert "dmesg." not in short
+    assert "not-found" not in short
+    assert "dmesg.gpu_hang" in rocmend(*asked, "-v").out
+
+
 def test_prose_fits_80_columns(rocmend: Run, machines: Path) -> None:
     """Only what must stay whole may be longer: a command (indented) or an address."""
     for line in rocmend("doctor", "-v", "--machine", machines / "strix-halo").out.splitlines():
@@ -218,7 +227,7 @@ def test_a_step_that_settles_nothing_is_for_its_findings(rocmend: Run, form: str
 def test_a_verdict_says_why_and_knows_what_a_step_replaces(rocmend: Run) -> None:
     lines = rocmend("doctor", "--machine", "strix-halo").out.splitlines()
     place = next(number for number, line in enumerate(lines) if line.startswith("ROCm "))
-    assert lines[place].split()[1] == "Warning"
+    assert lines[place].split()[1] == "Problem"
     assert lines[place + 1].strip().startswith("GPU hangs are to be expected")
 
 

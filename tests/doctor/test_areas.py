@@ -93,6 +93,21 @@ def test_a_gpu_without_driver_is_a_problem_of_both() -> None:
     assert found["GPU"].text == "2 x Radeon RX 9070 XT: the driver does not show it"
 
 
+@pytest.mark.parametrize(
+    ("packages", "text"),
+    [
+        ({}, "No installation was found"),
+        ({"rocmend": "0.1.0", "torch": "2.9.1"}, "No installation was found"),
+        (
+            {"torch": "2.9.1", "torchvision": "0.24.1+rocm6.4", "pytorch-triton-rocm": "3.5.1"},
+            "No system installation; ROCm wheels in the Python environment: torchvision and pytorch-triton-rocm",
+        ),
+    ],
+)
+def test_wheels_for_rocm_are_named_where_no_rocm_is_installed(packages: dict[str, str], text: str) -> None:
+    assert _areas(GPU | {"rocm.count": 0, "packages": packages})["ROCm"].text == text
+
+
 @pytest.mark.parametrize("name", ["strix-halo", "rx-5600-xt", "rx-7900-xtx", "cuda-torch-on-amd", "mi300x", "wsl2"])
 def test_a_finding_has_one_severity_in_every_area(name: str) -> None:
     machine = snapshot(open_machine(example_machines()[name]), name=name)

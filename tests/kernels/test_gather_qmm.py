@@ -13,6 +13,7 @@ pytest.importorskip("triton")
 
 from rocmend.core.errors import UsageError
 from rocmend.kernels import backends, dequantize, executor, gather_mm, gather_qmm, gather_qmm_swiglu, quantize, select
+from rocmend.kernels.allocate import poisoned
 from rocmend.kernels.ops.moe.gather_qmm import OP, Problem
 from rocmend.kernels.target import by_name
 from rocmend.kernels.tuning import Config
@@ -280,7 +281,7 @@ def test_one_index_stretched_over_many_pairs(tier: str) -> None:
     lhs, rhs = torch.tensor([0, 2, 1]), torch.tensor([1])
     with select.prefer(tier):
         torch.testing.assert_close(gather_mm(a, b, lhs, rhs), a[lhs] @ b[1], **CLOSE)
-    from rocmend.kernels.common.routing import pairs_of
+    from rocmend.kernels.common.pairs import pairs_of
 
     pairs = pairs_of("gather_mm", (3,), (2,), lhs, rhs, lhs.device)
     assert pairs.rhs.stride() == (1,)  # the kernels read the indices one after another
@@ -300,3 +301,41 @@ def test_rows_by_themselves_find_their_x_and_their_expert(index: str, bits: int)
         fused = gather_qmm_swiglu(x, parts, parts, lhs, rhs, 32, bits)
     torch.testing.assert_close(out[:, 0], wanted, rtol=1e-4, atol=1e-4)
     torch.testing.assert_close(fused[:, 0], torch.nn.functional.silu(wanted) * wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("gated", [False, True])
+@pytest.mark.parametrize("chosen", ["gemv", "pairs", "grouped", "columns"])
+def test_x_is_broadcast_to_the_pairs(chosen: str, gated: bool) -> None:
+    """Then lhs is not given and is made at each call: a plan of calls without it would read past x."""
+    torch.manual_seed(0)
+    depth, transpose = 64, chosen != "columns"
+    if gated and not transpose:
+        pytest.skip("a gated pair is transposed")
+    weights = [quantize(torch.randn(2, *((48, depth) if transpose else (depth, 64)))) for _ in range(1 + gated)]
+    dtype = torch.float16 if chosen == "grouped" else torch.float32
+    weights = [(w, *(one.to(dtype) for one in rest)) for w, *rest in weights]
+    rhs = torch.tensor([[0, 1, 1], [1, 0, 1]])
+    for x in (torch.randn(3, 1, depth, dtype=dtype), torch.randn(1, 3, 1, depth, dtype=dtype)):
+        named: dict[str, Any] = {"rhs_indices": rhs} if gated else {"rhs_indices": rhs, "transpose": transpose}
+        found = []
+        for tiers in ((chosen, "triton"), ("reference",)):
+            with select.prefer(*tiers), poisoned():
+                function = gather_qmm_swiglu if gated else gather_qmm
+                given = weights if gated else weights[0]
+                found.append([function(x, *given, **named) for _ in range(2)])  # the second one is planned
+        truth = found[1][0]
+        for one in found[0]:
+            torch.testing.assert_close(one, truth, rtol=1e-3, atol=1e-3 * float(truth.abs().max()))
+
+
+def test_the_offset_of_codes_comes_off_where_x_is_far_from_zero() -> None:
+    """Its part of the fp32 sums is the largest in fp16 (1024 for each code), and with x of one sign."""
+    torch.manual_seed(0)
+    w, scales, biases = quantize(torch.randn(2, 32, 2048))
+    x = (torch.randn(40, 1, 2048) + 3).half()
+    parts = (w, scales.half(), biases.half())
+    rhs = torch.arange(40) % 2
+    with select.prefer("grouped", "triton"), poisoned():
+        out = gather_qmm(x, *parts, rhs_indices=rhs)
+    truth = gather_mm(x.double(), dequantize(w, *(one.double() for one in parts[1:])).mT.contiguous(), rhs_indices=rhs)
+    assert float((out.double() - truth).abs().max()) <= 2.0**-10 * float(truth.abs().max())

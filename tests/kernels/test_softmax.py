@@ -11,7 +11,7 @@ pytest.importorskip("numpy")
 from tests.kernels.norms_golden import DTYPES, assert_as_mlx, golden
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels import log_softmax, logsumexp, softmax
+from rocmend.kernels import log_softmax, logsumexp, select, softmax
 
 pytestmark = [pytest.mark.cpu, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 
@@ -47,3 +47,13 @@ def test_says_what_does_not_fit() -> None:
         softmax(torch.zeros(2, 3), 2)
     with pytest.raises(UsageError, match="each axis once"):
         logsumexp(torch.zeros(2, 3), (1, -1))
+
+
+@pytest.mark.parametrize("tier", ["reference", "triton"])
+def test_a_second_derivative_is_refused(tier: str) -> None:
+    """The gradient is not recorded: without an error its derivative would lack most of its terms."""
+    x = torch.randn(2, 8, requires_grad=True)
+    with select.prefer(tier):
+        (first,) = torch.autograd.grad(softmax(x, -1).square().sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="differentiate twice"):
+        first.sum().backward()

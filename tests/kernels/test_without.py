@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 
@@ -64,5 +65,5 @@ def test_explain_says_that_one_is_switched_off() -> None:
     fields = [f"{name}={value}" for name, value in PROBLEM._asdict().items()]
     env = {**os.environ, without.VARIABLE: "quantized_matmul.gemv"}
     done = subprocess.run([*command, *fields], capture_output=True, text=True, check=True, env=env)
-    assert "gemv" not in done.stdout.splitlines()[1]
+    assert re.search(r"^groups \(triton\)", done.stdout, re.MULTILINE), done.stdout
     assert "switched off by ROCMEND_KERNELS_WITHOUT" in " ".join(done.stdout.split())

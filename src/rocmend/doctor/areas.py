@@ -9,7 +9,7 @@ from enum import StrEnum
 import msgspec
 
 from rocmend.core.records import Finding, Severity
-from rocmend.core.units import size_text
+from rocmend.core.units import listed, size_text
 from rocmend.doctor.records import Diagnosis, GpuSummary
 from rocmend.kb.action import action_name
 from rocmend.machine.facts import Machine
@@ -59,6 +59,7 @@ _SUBJECTS = {
 the machine is about the software that runs on it."""
 _ACTS_ON = {"update-rocm": "ROCm", "use-rocm": "ROCm", "install-native-torch": "PyTorch", "use-triton": "PyTorch"}
 """What an action, by the beginning of its name, replaces: a finding that it settles counts there, too."""
+_OF_ROCM = re.compile(r"(?<![a-z])rocm(?![a-z])")  # rocm-sdk-core, pytorch-triton-rocm, 2.9.1+rocm6.4
 _BACKENDS = {"rocm": "ROCm", "cuda": "CUDA", "cpu": "the CPU"}
 _PYTORCH = ("gpu.torch", "gpu.override")
 _SCOPE = frozenset({"gpu.gfx_target", "gpus.targets", "host.kind"})
@@ -171,7 +172,14 @@ def _rocm(machine: Machine) -> _Told:
         return AreaState.OK, f"ROCm {machine.value('rocm.version')}" + (f" and {more} more" if more else "")
     if machine.value("torch.rocm_version"):
         return AreaState.OK, f"ROCm {machine.value('torch.rocm_version')}, inside PyTorch"
-    return AreaState.UNKNOWN, "No installation was found" if machine.value("rocm.count") == 0 else "Not known"
+    if machine.value("rocm.count") != 0:
+        return AreaState.UNKNOWN, "Not known"
+    wheels = [
+        name for name, version in (machine.value("packages") or {}).items() if _OF_ROCM.search(f"{name} {version}")
+    ]
+    if not wheels:
+        return AreaState.UNKNOWN, "No installation was found"
+    return AreaState.UNKNOWN, f"No system installation; ROCm wheels in the Python environment: {listed(wheels)}"
 
 
 def _pytorch(machine: Machine, gpus: Sequence[GpuSummary]) -> _Told:

@@ -12,21 +12,3 @@ NAMES: dict[torch.dtype, str] = {
     )
 }  # fmt: skip
 BY_NAME: dict[str, torch.dtype] = {name: dtype for dtype, name in NAMES.items()}
-# What Triton calls them in a kernel's signature.
-TRITON_NAMES: dict[torch.dtype, str] = {
-    torch.float64: "fp64",
-    torch.float32: "fp32",
-    torch.float16: "fp16",
-    torch.bfloat16: "bf16",
-    torch.float8_e4m3fn: "fp8e4nv",
-    torch.float8_e5m2: "fp8e5",
-    torch.bool: "i1",
-    torch.int8: "i8",
-    torch.int16: "i16",
-    torch.int32: "i32",
-    torch.int64: "i64",
-    torch.uint8: "u8",
-    torch.uint16: "u16",
-    torch.uint32: "u32",
-    torch.uint64: "u64",
-}

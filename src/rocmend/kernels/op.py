@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -143,6 +143,3 @@ def resolve(reference: str) -> Any:
 def beside(function: Callable[..., Any], name: str) -> Any:
     """Return what has a name in a function's module: another function of the same implementation."""
     return getattr(sys.modules[function.__module__], name)
-
-
-CaseSource = Callable[[], Iterable[Any]]

@@ -55,7 +55,7 @@ class Choice(NamedTuple):
     run: str = ""
 
 
-_preferred: list[tuple[str, ...]] = [tuple(name for name in os.environ.get(PREFER_VARIABLE, "").split(",") if name)]
+_preferred: list[tuple[str, ...]] = [tuple(os.environ.get(PREFER_VARIABLE, "").replace(",", " ").split())]
 _selected: caches.Cache[Callable[..., Any]] = caches.Cache()
 _told: set[tuple[str, str]] = set()
 _observed: list[tuple[str, Problem, str]] | None = None

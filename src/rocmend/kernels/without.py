@@ -51,7 +51,7 @@ def is_switched_off(op: str, kernel: Implementation) -> bool:
     if _unchecked:
         _unchecked = False
         _check(_names)
-    return bool(_names) and not _names.isdisjoint((f"{op}.{kernel.name}", kernel.vendor))
+    return kernel.tier == "triton" and not _names.isdisjoint((f"{op}.{kernel.name}", kernel.vendor))
 
 
 @contextlib.contextmanager

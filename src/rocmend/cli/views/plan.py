@@ -18,7 +18,6 @@ _UNSEEN = (
     "reaches it, `rocmend probe` whether operations run on it; `rocmend check --target 'RX 7900 XTX'` says what is "
     "known of a GPU that you name."
 )
-_SHOWN_FACTS = 3
 
 
 def plan_blocks(diagnosis: Diagnosis) -> list[Block]:
@@ -49,13 +48,15 @@ def decide_blocks(plan: Plan) -> list[Block]:
 
 def _decide(one: Decide) -> Card:
     count = count_text(len(one.entries), "question")
-    facts = ", ".join(one.keys[:_SHOWN_FACTS]) + (" …" if len(one.keys) > _SHOWN_FACTS else "")
-    why = f"{count} open: {': '.join(filter(None, (facts, one.reason)))}".rstrip(".")
+    facts = ", ".join(f"`{key}`" for key in one.keys)
+    told = one.reason or ("" if one.how else facts)
+    why = f"{count} open{f': {told}' if told else ''}".rstrip(".")
     blocks: tuple[Block, ...] = (Text(f"To decide: {one.how}"),) if one.how else ()
     if one.command:
         blocks += (Code(one.command, "bash"),)
-    left = Text(", ".join(f"`{entry}`" for entry in one.entries), Tone.MUTED)
-    return Card(why, Tone.MUTED, blocks=blocks, details=(left,), details_title="Findings that depend on it")
+    left = ", ".join(f"`{entry}`" for entry in one.entries)
+    details = [Text(f"{name}: {names}", Tone.MUTED) for name, names in (("Facts", facts), ("Findings", left)) if names]
+    return Card(why, Tone.MUTED, blocks=blocks, details=tuple(details), details_title="What is not known")
 
 
 def steps_text(entry_id: str, plan: Plan) -> str:

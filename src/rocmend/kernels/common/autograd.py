@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 
 class _Differentiable(torch.autograd.Function):
@@ -19,6 +20,7 @@ class _Differentiable(torch.autograd.Function):
         return out
 
     @staticmethod
+    @once_differentiable  # type: ignore[untyped-decorator]  # torch's
     def backward(ctx: Any, *grads: Tensor | None) -> Any:
         return None, None, *ctx.of_inputs(*grads, *ctx.saved_tensors)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from rocmend.machine.facts import FactSink, collector
 from rocmend.machine.parse.kernel_log import CLASSES, classify, last_boot
 from rocmend.machine.root import ReadError, Root
@@ -26,9 +28,12 @@ def collect(root: Root, facts: FactSink) -> None:
     """Read the log by dmesg, the journal or the log file, whichever is allowed, and count its classes."""
     log, source, refusals = read_log(root)
     if log is None:
-        facts.put("dmesg.readable", False, source="; ".join(refusals))
+        told = "; ".join(refusals)
+        denied = re.search(r"not permitted|permission denied", told, re.IGNORECASE)
+        why = f"the kernel log cannot be read {'without root' if denied else f'({told})'}"
+        facts.put("dmesg.readable", False, source=told)
         for key in (*(f"dmesg.{item.id}" for item in CLASSES), "dmesg.classes", "dmesg.times"):
-            facts.gap(key, f"the kernel log cannot be read ({'; '.join(refusals)}): try sudo", source="dmesg")
+            facts.gap(key, why, source="dmesg")
         return
     found = classify(log)
     facts.put("dmesg.readable", True, source=source)

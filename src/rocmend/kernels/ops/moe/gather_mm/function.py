@@ -9,7 +9,7 @@ from torch import Tensor
 
 from rocmend.core.errors import UsageError
 from rocmend.kernels.common.autograd import differentiable, needs_gradient
-from rocmend.kernels.common.routing import Pairs, pairs_of
+from rocmend.kernels.common.pairs import Pairs, pairs_of
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.moe.gather_mm import OP, Problem
 from rocmend.kernels.plan_cache import cached

@@ -1,20 +1,114 @@
-"""The Triton kernel: tiles of rows that go to the same expert, on the matrix units."""
+"""Rows that go to the same expert brought together, without atomics, and multiplied on the matrix units."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
 from rocmend.kernels import allocate, executor
-from rocmend.kernels.common.routing import direct_is_better, route, tiles_at_most
-from rocmend.kernels.common.routing_kernels import tile_of
+from rocmend.kernels.common.pairs import Pairs
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.language import dot, narrow
 from rocmend.kernels.launch import launch
 from rocmend.kernels.ops.moe.gather_mm import Problem, shape_class
 from rocmend.kernels.ops.moe.gather_mm.function import Arguments
-from rocmend.kernels.tuning import config_for
+from rocmend.kernels.tuning import Config, config_for
+
+_CONFIG = Config({"BLOCK": 1024, "num_warps": 4})
+
+
+class Routing(NamedTuple):
+    """Pairs by expert.
+
+    Args:
+        counts: Pairs of each expert, int32.
+        order: Numbers of the pairs, those of an expert side by side; None where they are in that order already.
+    """
+
+    counts: torch.Tensor
+    order: torch.Tensor | None
+
+
+@triton.jit
+def count_kernel(expert_ptr, counts_ptr, pairs, BLOCK: tl.constexpr):
+    """One program an expert: how many of the pairs go to it."""
+    expert = tl.program_id(0)
+    total = tl.zeros([BLOCK], tl.int32)
+    for start in range(0, pairs, BLOCK):
+        pair = start + tl.arange(0, BLOCK)
+        chosen = tl.load(expert_ptr + pair, mask=pair < pairs, other=-1).to(tl.int32)
+        total += (chosen == expert).to(tl.int32)
+    tl.store(counts_ptr + expert, tl.sum(total, axis=0))
+
+
+@triton.jit
+def order_kernel(expert_ptr, counts_ptr, order_ptr, pairs, BLOCK: tl.constexpr, EXPERTS: tl.constexpr):
+    """One program an expert: the numbers of its pairs, in ascending order, behind those of the experts before it."""
+    expert = tl.program_id(0)
+    before = tl.arange(0, EXPERTS)
+    place = tl.sum(tl.load(counts_ptr + before, mask=before < expert, other=0), axis=0)
+    for start in range(0, pairs, BLOCK):
+        pair = start + tl.arange(0, BLOCK)
+        chosen = tl.load(expert_ptr + pair, mask=pair < pairs, other=-1).to(tl.int32)
+        hit = (chosen == expert).to(tl.int32)
+        rank = tl.cumsum(hit, axis=0)
+        tl.store(order_ptr + place + rank - 1, pair, mask=hit != 0)
+        place += tl.sum(hit, axis=0)
+
+
+@triton.jit
+def tile_of(number, counts_ptr, experts, each, EXPERTS: tl.constexpr, BM: tl.constexpr):
+    """Return which expert a tile of BM rows belongs to, its first row there, that expert's rows and its first pair.
+
+    The tiles of an expert follow those of the experts before it; past the last tile the expert is ``experts``.
+
+    Args:
+        number: Of the tile.
+        counts_ptr: Pairs of each expert, [experts].
+        experts: Their number.
+        each: Rows of a pair.
+        EXPERTS: The power of two from there on.
+        BM: Rows of a tile.
+    """
+    index = tl.arange(0, EXPERTS)
+    counts = tl.load(counts_ptr + index, mask=index < experts, other=0)
+    tiles = (counts * each + BM - 1) // BM
+    ends = tl.cumsum(tiles, axis=0)
+    expert = tl.minimum(tl.sum((ends <= number).to(tl.int32), axis=0), experts)
+    before = index < expert
+    first = number - tl.sum(tl.where(before, tiles, 0), axis=0)
+    rows = tl.sum(tl.where(index == expert, counts, 0), axis=0) * each
+    return expert, first * BM, rows, tl.sum(tl.where(before, counts, 0), axis=0)
+
+
+def route(pairs: Pairs, experts: int, *, ordered: bool) -> Routing:
+    """Count the pairs of each expert and order them by expert, unless they are; the host waits for nothing."""
+    device = pairs.rhs.device
+    counts = allocate.empty((experts,), dtype=torch.int32, device=device)
+    constants: dict[str, object] = {}
+    launch(count_kernel, (experts,), (pairs.rhs, counts, pairs.count), constants, _CONFIG)
+    if ordered:
+        return Routing(counts, None)
+    order = allocate.empty((pairs.count,), dtype=torch.int32, device=device)
+    constants = {"EXPERTS": triton.next_power_of_2(experts)}
+    launch(order_kernel, (experts,), (pairs.rhs, counts, order, pairs.count), constants, _CONFIG)
+    return Routing(counts, order)
+
+
+def direct_is_better(count: int, m: int, experts: int, height: int) -> bool:
+    """Say whether each pair gets tiles of its own: few pairs share an expert, or one fills tiles by itself."""
+    if m == 1:
+        return experts * 4 >= count * 3
+    return m >= height or experts >= count
+
+
+def tiles_at_most(count: int, m: int, experts: int, height: int) -> int:
+    """Return the most tiles that the rows can take, whatever their experts are: each may leave one that is not full."""
+    return count * m // height + min(experts, count)
 
 
 @triton.jit

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 
 from rocmend.kernels.common.formats import Format
-from rocmend.kernels.common.routing import Pairs
+from rocmend.kernels.common.pairs import Pairs
 
 
 class Weights(NamedTuple):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.autograd.function import once_differentiable
 
 from rocmend.kernels.ops.moe.gather_qmm.arguments import Arguments
 
@@ -20,6 +21,7 @@ class GatherQmm(torch.autograd.Function):
         return call(ctx.arguments)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *grads: torch.Tensor) -> tuple[torch.Tensor, None, None]:
         """Multiply the gradient of each pair with its expert's weights, and add up what came from one matrix of x."""
         a: Arguments = ctx.arguments

@@ -10,7 +10,7 @@ import torch
 from rocmend.core.errors import UsageError
 from rocmend.kernels.common.checks import check_quantized
 from rocmend.kernels.common.formats import as_int32, format_of
-from rocmend.kernels.common.routing import pairs_of
+from rocmend.kernels.common.pairs import pairs_of
 from rocmend.kernels.ops.moe.gather_qmm import OP
 from rocmend.kernels.ops.moe.gather_qmm.arguments import Arguments, Weights
 from rocmend.kernels.ops.moe.gather_qmm.autograd import GatherQmm

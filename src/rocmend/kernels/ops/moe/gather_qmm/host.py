@@ -97,6 +97,8 @@ class Kernel:
         m, k = a.x.shape[-2:]
         if rhs is None or tuple(rhs.shape) != a.pairs.shape or (lhs is not None and tuple(lhs.shape) != a.pairs.shape):
             return None
+        if lhs is None and a.pairs.lhs is not None:  # x is broadcast: its indices are made at each call
+            return None
         if any(one is not None and not one.is_contiguous() for one in tensors) or a.x.dtype != a.dtype:
             return None
         if 0 in (a.pairs.count, m, k, a.n):

@@ -1,4 +1,4 @@
-"""Indices of gathered matrix products, and rows that go to the same expert brought together."""
+"""Indices of gathered matrix products."""
 
 from __future__ import annotations
 
@@ -6,15 +6,9 @@ import math
 from typing import NamedTuple
 
 import torch
-import triton
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels import allocate
-from rocmend.kernels.common.routing_kernels import count_kernel, order_kernel
-from rocmend.kernels.launch import launch
-from rocmend.kernels.tuning import Config
 
-_CONFIG = Config({"BLOCK": 1024, "num_warps": 4})
 _INDEX = frozenset({torch.int32, torch.int64, torch.uint32, torch.int16, torch.uint8, torch.int8})
 
 
@@ -48,18 +42,6 @@ class Pairs(NamedTuple):
             lhs = torch.arange(self.count, device=of_pairs.device) // self.divisor
         out = torch.zeros((matrices, *rest), dtype=torch.float32, device=of_pairs.device)
         return out.index_add_(0, lhs.long(), of_pairs.float())
-
-
-class Routing(NamedTuple):
-    """Pairs by expert.
-
-    Args:
-        counts: Pairs of each expert, int32.
-        order: Numbers of the pairs, those of an expert side by side; None where they are in that order already.
-    """
-
-    counts: torch.Tensor
-    order: torch.Tensor | None
 
 
 def pairs_of(
@@ -110,29 +92,3 @@ def _flat(
     if index.dtype == torch.uint32:
         index = index.view(torch.int32)
     return index.expand(shape).reshape(-1).contiguous()  # of one axis, a stretched index stays one number in memory
-
-
-def route(pairs: Pairs, experts: int, *, ordered: bool) -> Routing:
-    """Count the pairs of each expert and order them by expert, unless they are; the host waits for nothing."""
-    device = pairs.rhs.device
-    counts = allocate.empty((experts,), dtype=torch.int32, device=device)
-    constants: dict[str, object] = {}
-    launch(count_kernel, (experts,), (pairs.rhs, counts, pairs.count), constants, _CONFIG)
-    if ordered:
-        return Routing(counts, None)
-    order = allocate.empty((pairs.count,), dtype=torch.int32, device=device)
-    constants = {"EXPERTS": triton.next_power_of_2(experts)}
-    launch(order_kernel, (experts,), (pairs.rhs, counts, order, pairs.count), constants, _CONFIG)
-    return Routing(counts, order)
-
-
-def direct_is_better(count: int, m: int, experts: int, height: int) -> bool:
-    """Say whether each pair gets tiles of its own: few pairs share an expert, or one fills tiles by itself."""
-    if m == 1:
-        return experts * 4 >= count * 3
-    return m >= height or experts >= count
-
-
-def tiles_at_most(count: int, m: int, experts: int, height: int) -> int:
-    """Return the most tiles that the rows can take, whatever their experts are: each may leave one that is not full."""
-    return count * m // height + min(experts, count)
