@@ -66,12 +66,12 @@ def test_a_folder_of_the_name_comes_before_the_example(tmp_path: Path) -> None:
 
 
 def test_bytecode_that_an_installer_wrote_is_no_part_of_a_machine(tmp_path: Path) -> None:
-    from rocmend.machine.collect import open_machine
+    from rocmend.machine.captured import CapturedRoot
 
     for path in ("root/opt/__pycache__/version.cpython-312.pyc", "machine.json"):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text('{"captured_at": "2026-01-01T00:00:00+00:00", "name": "x"}')
-    assert open_machine(tmp_path).list_dir("/opt") == []
+    assert CapturedRoot(tmp_path).list_dir("/opt") == []
 
 
 def test_nothing_tells_a_user_of_a_folder_that_is_not_installed() -> None:
