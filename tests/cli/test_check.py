@@ -58,6 +58,14 @@ def test_a_check_is_kept_with_its_report(rocmend: Run, machines: Path, tmp_path:
     assert "report.html" in shown.out
 
 
+def test_a_check_says_where_it_keeps_its_record(rocmend: Run, machines: Path, tmp_path: Path) -> None:
+    asked = ("check", "--machine", machines / "strix-halo", "-o", tmp_path / "r.html")
+    store = tmp_path / "kept.sqlite"
+    assert f"a record of this check is kept in {store}" in rocmend(*asked, "--store", store).err
+    assert store.exists()
+    assert "kept" not in rocmend(*asked, "--no-store").err
+
+
 def test_an_unusable_store_costs_the_record_only(rocmend: Run, machines: Path, tmp_path: Path) -> None:
     (tmp_path / "kept.sqlite").write_text("no database")
     done = rocmend(

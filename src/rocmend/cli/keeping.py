@@ -82,3 +82,5 @@ def keep_check(store: Store, check: Check, machine: Machine, begun: Begun, repor
         store.add(evidence, machine=machine, artifacts={"report.html": report})
     except RocmendError as error:
         tell(f"rocmend: the check is not kept: {error}")
+    else:
+        tell(f"rocmend: a record of this check is kept in {store.path}: `rocmend store ls`; --no-store keeps none.")

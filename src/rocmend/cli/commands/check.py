@@ -81,7 +81,8 @@ def command(
     folder of a CUDA project, it plans the project's port and proves it in a copy. It leaves one HTML report: one file
     that needs no network and holds no names, addresses, serial numbers or secrets, unless --no-redact is given.
     Operations are tried under supervision where the active Python environment has torch. Exit code 1 means that there
-    is an error or a warning. Nothing on the machine, or in the project, is changed.
+    is an error or a warning. No setting of the machine and no file of the project is changed; a record of the check is
+    kept in the store, unless --no-store is given.
     """
     check(
         project=project,
