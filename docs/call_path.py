@@ -54,13 +54,15 @@ STEPS = (
     Step("kernels/launch.py", "BoundKernel", ("compiled.run(",)),
     Step(f"{OP}/kernels/gemv.py", "gemv_kernel"),
 )
-INTRODUCTION = f"""A product of an MLX program with quantized weights goes through twelve files. Each step below is a
-function, with the first line of its docstring. The picture and the table are drawn from the code when these pages are
-built.
+INTRODUCTION = f"""What decides which kernel computes a product of an MLX program with quantized weights, and launches
+it, stands in twelve files. Each step below is a function, with the first line of its docstring. The picture and the
+table are drawn from the code when these pages are built. Between the first two steps the product is recorded, and
+computed when its value is asked for ([plans](../../explanation/mlx.md)).
 
 The first call of a kind runs all steps. Later ones find a plan in the cache (`plan_cache.py`) and go to the launch, and
 calls that recur are [captured and replayed](../../explanation/kernels.md#launches). What is selected is that of one row
-of x with 4-bit weights, 4096 by 4096, on {TARGET}: `rocmend kernels explain` prints the same with the reasons."""
+of x with 4-bit weights, 4096 by 4096, on {TARGET}: `rocmend kernels explain quantized_matmul` with
+these fields prints the same with the reasons."""
 
 
 class Described(NamedTuple):

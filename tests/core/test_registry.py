@@ -42,6 +42,8 @@ def test_a_unit_that_fails_is_listed_and_the_others_still_load(package: Path) ->
     assert [(problem.module, "no_such_module_anywhere" in problem.reason) for problem in registry.problems] == [
         (f"{package.name}.broken", True)
     ]
+    with pytest.raises(UnitError, match=r"broken could not be loaded: .*no_such_module_anywhere"):
+        registry.get("broken")
 
 
 def test_a_duplicate_id_is_an_error(package: Path) -> None:

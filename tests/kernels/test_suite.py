@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
+from rocmend.core.errors import UnitError
 from rocmend.kernels import registry
-from rocmend.kernels.suite import Case, cases_of, run_case
+from rocmend.kernels.suite import Call, Case, cases_of, run_case
 
 # The interpreter is NumPy: infinities and NaN among the inputs are meant.
 pytestmark = [pytest.mark.cpu, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
@@ -33,6 +36,17 @@ def test_case(op: str, case: Case | str) -> None:
     result = run_case(registry.get(op), case, torch.device("cpu"))
     assert case.implementation in {"", result.implementation}
     assert result.ok, f"{result.detail} (worst {result.worst:.2f} of what is allowed)"
+
+
+def test_a_case_about_no_implementation_is_an_error() -> None:
+    op = registry.get("softmax")
+    wrong = dataclasses.replace(op, cases=f"{__name__}:misspelled")
+    with pytest.raises(UnitError, match="softmax/x-held2: the op has no implementation 'held2'"):
+        list(cases_of(wrong))
+
+
+def misspelled() -> list[Case]:
+    return [Case("x", lambda _: Call(()), "float32").by("held2")]
 
 
 def test_every_folder_of_an_op_can_be_loaded() -> None:

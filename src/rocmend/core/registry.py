@@ -81,12 +81,16 @@ class Registry(Generic[T]):
         """Return the unit with this id.
 
         Raises:
+            UnitError: Its module could not be loaded.
             UsageError: No such unit; the nearest names are suggested.
         """
         self.load()
         try:
             return self._units[unit_id]
         except KeyError:
+            for problem in self.problems:
+                if problem.module.rpartition(".")[2] == unit_id:
+                    raise UnitError(self.kind, f"{problem.module} could not be loaded: {problem.reason}") from None
             raise unknown(self.kind, self.kind, unit_id, sorted(self._units), listed=self.listed) from None
 
 

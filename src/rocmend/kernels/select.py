@@ -104,12 +104,15 @@ def select(op: Op, problem: Problem, target: Target, *preferences: str, aligned:
             return Choice(op.name, one.name, one.tier, reason, tuple(rejected), one.run)
         rejected.append(Rejected(one.name, one.tier, reason))
     reasons = "; ".join(f"{one.implementation}: {one.reason}" for one in rejected)
-    binding = " or ".join(name for name in preferences if binds(name, op))
+    asked = [name for name in preferences if binds(name, op)]
+    binding = " or ".join(asked)
+    strangers = " ".join(f"No op has an implementation {name!r}." for name in asked if not _is_known(name))
     raise UnsupportedError(
         op.name,
         f"no implementation supports {problem} on {target.name}: {reasons}.",
         next_step=f"rocmend kernels explain {op.name} shows the rules."
-        + (f" {PREFER_VARIABLE} or prefer() requested {binding}." if binding else ""),
+        + (f" {PREFER_VARIABLE} or prefer() requested {binding}." if binding else "")
+        + (f" {strangers}" if strangers else ""),
     )
 
 
@@ -125,9 +128,14 @@ def binds(preference: str, op: Op) -> bool:
     """
     if preference in _TIERS or any(one.name == preference for one in backends.known(op)):
         return True
+    return not _is_known(preference)
+
+
+def _is_known(preference: str) -> bool:
+    """Return whether it is a tier, or an implementation's name in any op."""
     from rocmend.kernels import registry
 
-    return not any(one.name == preference for other in registry.ops() for one in backends.known(other))
+    return preference in _TIERS or any(one.name == preference for op in registry.ops() for one in backends.known(op))
 
 
 def measured(op: Op, problem: Problem, target: Target) -> str | None:

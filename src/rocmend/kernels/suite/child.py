@@ -16,6 +16,8 @@ import time
 import warnings
 from typing import Any
 
+from rocmend.core.errors import UnitError
+
 
 def say(event: str, **values: Any) -> None:
     """Print an event."""
@@ -60,7 +62,7 @@ def _suite(op: Any, device: Any, request: dict[str, Any]) -> None:
     share, shares = request.get("share", (0, 1))
     try:
         cases = list(cases_of(op, tuple(request["sizes"])))
-    except (ImportError, AttributeError, SyntaxError, TypeError) as error:
+    except (ImportError, AttributeError, SyntaxError, TypeError, UnitError) as error:
         say("case", case="cases", verdict="infra", detail=f"{type(error).__name__}: {error}", worst=0.0, ms=0.0)
         return
     for case in cases[share::shares]:

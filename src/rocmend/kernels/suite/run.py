@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from rocmend.kernels import allocate, plan_cache, select
+from rocmend.core.errors import UnitError
+from rocmend.kernels import allocate, backends, plan_cache, select
 from rocmend.kernels.op import Op, Tolerance, resolve
 from rocmend.kernels.suite.case import Call, Case, Draw, Maker
 from rocmend.kernels.suite.compare import Comparison, compare
@@ -35,8 +36,15 @@ class CaseResult(NamedTuple):
 
 
 def cases_of(op: Op, sizes: tuple[str, ...] = ("tiny", "small")) -> Iterator[Case]:
-    """Iterate over an op's cases of given sizes."""
+    """Iterate over an op's cases of given sizes.
+
+    Raises:
+        UnitError: A case is about an implementation that the op does not have.
+    """
+    names = {"", *(one.name for one in backends.known(op))}
     for case in resolve(op.cases)():
+        if case.implementation not in names:
+            raise UnitError("case", f"{op.name}/{case.name}: the op has no implementation {case.implementation!r}.")
         if case.size in sizes:
             yield case
 

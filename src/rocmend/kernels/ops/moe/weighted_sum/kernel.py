@@ -22,8 +22,9 @@ def weighted_kernel(
 ):  # fmt: skip
     """One block of one sum a program; each product is rounded to the type, and the sum once."""
     dtype: tl.constexpr = out_ptr.dtype.element_ty
-    one = tl.program_id(0).to(tl.int64)
-    place = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    blocks = tl.cdiv(size, BLOCK)
+    one = (tl.program_id(0) // blocks).to(tl.int64)
+    place = tl.program_id(0) % blocks * BLOCK + tl.arange(0, BLOCK)
     inside = place < size
     total = tl.zeros((BLOCK,), tl.float32)
     for row in tl.static_range(ROWS):
@@ -44,7 +45,7 @@ def run(x: Tensor, weights: Tensor) -> Callable[..., Tensor]:
     config = config_for("weighted_sum", "rows", "*", executor.target_for(x.device))
     given, factors = _flat(x, weights)
     numbers = (given.stride(0), given.stride(1), factors.stride(0), size)
-    plan = LaunchPlan(weighted_kernel, (sums, cdiv(size, config["BLOCK"])), {"ROWS": rows}, config, numbers)
+    plan = LaunchPlan(weighted_kernel, (sums * cdiv(size, config["BLOCK"]),), {"ROWS": rows}, config, numbers)
     return plan.into(output, _flat)
 
 
