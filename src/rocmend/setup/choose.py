@@ -132,7 +132,7 @@ def choose(machine: Machine, knowledge: Knowledge, package: str, target: str, wo
             if install.package == package and fits:
                 made.append(_replacing(_choice(entry, install, target, gfx, matcher), machine, target))
     made.sort(key=lambda item: (item.serves is False, item.serves is None, item.rank, item.entry_id))
-    refuses = machine.value("python.externally_managed") is True and target in gpu_targets(machine)
+    refuses = machine.value("python.externally_managed") is True and not machine.hypothetical_target
     return Choices(package, target, tuple(made), known_packages(knowledge), own_environment=refuses)
 
 
@@ -207,7 +207,8 @@ def _replacing(choice: Choice, machine: Machine, target: str) -> Choice:
     """
     packages = machine.value("packages")
     present = packages.get(choice.package, "") if isinstance(packages, dict) else ""
-    if not present or target not in gpu_targets(machine) or not _PIP_INSTALL.search(choice.command):
+    here = target in gpu_targets(machine) and not machine.hypothetical_target
+    if not present or not here or not _PIP_INSTALL.search(choice.command):
         return choice
     command = _PIP_INSTALL.sub("pip install --force-reinstall", choice.command)
     return msgspec.structs.replace(choice, command=command, replaces=str(present))
