@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import os
+import pty
+import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -79,3 +84,19 @@ def test_a_result_for_a_program_comes_without_lines(
     with context, Progress("rocmend work", "starting"):
         pass
     assert stderr.getvalue().count("\n") == lines
+
+
+def test_a_terminal_is_told_that_the_machine_is_read() -> None:
+    """Through a terminal of its own: the line is there while it lasts, and gone at the end."""
+    ours, theirs = pty.openpty()
+    command = [str(Path(sys.executable).with_name("rocmend")), "doctor"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs) as process:
+        os.close(theirs)
+        said = b""
+        with contextlib.suppress(OSError):  # the end of a terminal
+            while part := os.read(ours, 4096):
+                said += part
+        process.wait(timeout=60)
+    os.close(ours)
+    assert said.startswith(b"\r\x1b[Krocmend doctor: reading this machine")
+    assert said.endswith(b"\r\x1b[K")

@@ -46,7 +46,11 @@ class Progress:
         self._end = threading.Event()
         self._ticker = threading.Thread(target=self._tick, daemon=True) if ticks and not self._quiet else None
 
+    shown = 0
+    """How many are at work now: what is called inside one starts none of its own."""
+
     def __enter__(self) -> Self:
+        Progress.shown += 1
         if self._doing[0]:
             self._show()
         if self._ticker is not None:
@@ -54,6 +58,7 @@ class Progress:
         return self
 
     def __exit__(self, *_: object) -> None:
+        Progress.shown -= 1
         self._end.set()
         if self._ticker is not None:
             self._ticker.join()

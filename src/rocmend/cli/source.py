@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -12,6 +14,7 @@ from rocmend.cli.base import OneOf
 from rocmend.cli.gpu_names import GpuName
 from rocmend.cli.names import MACHINE
 from rocmend.cli.output import tell
+from rocmend.cli.progress import Progress
 from rocmend.cli.redaction import note_capture
 from rocmend.core.errors import RocmendError, UsageError
 from rocmend.core.suggest import did_you_mean
@@ -208,7 +211,8 @@ def take_snapshot(
     asked = {"workload": workload, "model_bytes": model_size.size_bytes if model_size else None}
     exclusive(machine_dir, python)
     note_capture(machine_dir)
-    machine = snapshot(open_machine(machine_dir, python), name=default_name(machine_dir), asked=asked)
+    with _reading(machine_dir):
+        machine = snapshot(open_machine(machine_dir, python), name=default_name(machine_dir), asked=asked)
     if model_size is not None:
         machine = _with_source(machine, model_size)
         if "parameters" in model_size.text:
@@ -218,6 +222,14 @@ def take_snapshot(
     from rocmend.machine.hypothetical import with_target
 
     return with_target(machine, target)
+
+
+def _reading(machine_dir: Path | None) -> AbstractContextManager[object]:
+    """Say on a terminal that this machine is read, which takes seconds where ROCm's tools are slow."""
+    if machine_dir is not None or Progress.shown or not sys.stderr.isatty():
+        return nullcontext()
+    context = click.get_current_context(silent=True)
+    return Progress(context.command_path if context else "rocmend", "reading this machine", quick=True)
 
 
 def _with_source(machine: Machine, model_size: ModelSize) -> Machine:
