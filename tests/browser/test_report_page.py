@@ -154,7 +154,7 @@ def test_the_verdicts_come_first_and_lead_to_their_finding(browser: Chrome, repo
     assert [tile.find_element(By.CLASS_NAME, "part").text for tile in tiles] == [
         *("GPU", "Driver", "Firmware", "ROCm", "PyTorch", "Memory")
     ]
-    assert [tile.find_element(By.CLASS_NAME, "word").text for tile in tiles][1:4] == ["Problem", "Problem", "Warning"]
+    assert [tile.find_element(By.CLASS_NAME, "word").text for tile in tiles][1:4] == ["Problem", "Problem", "Problem"]
     assert tiles[-1].location["y"] + tiles[-1].size["height"] < 600
     assert browser.execute_script("return document.documentElement.scrollHeight") < 4000  # it was 9,500
     body = browser.find_element(By.ID, SAVE_AREA)

