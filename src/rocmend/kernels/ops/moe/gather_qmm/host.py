@@ -220,7 +220,7 @@ def _grouped(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) 
     )
     constants = _constants(a) | {
         "PAIRED": paired, "WHOLE": a.n % config["BN"] == 0, "BK": block,
-        "LARGE": max(a.x.numel(), a.pairs.count * m * a.n) >= _LARGE,
+        "LARGE": max(a.x.numel(), a.pairs.count * m * a.n) >= _LARGE, "WAITED": target.vendor == "nvidia",
     }  # fmt: skip
     main = LaunchPlan(
         grouped_kernel,

@@ -13,7 +13,7 @@ import triton.language as tl
 from rocmend.kernels.common.chunks import codes8, window8
 from rocmend.kernels.common.packing import halves, scale_of
 from rocmend.kernels.common.weights import weight_tile
-from rocmend.kernels.language import INTERPRETED, dot, exact, narrow
+from rocmend.kernels.language import INTERPRETED, dot, exact, narrow, waited
 
 
 @triton.jit
@@ -107,7 +107,7 @@ def _rows(
     x_ptr, sums_ptr, w_ptr, scales_ptr, biases_ptr, up_ptr, up_scales_ptr, up_biases_ptr, out_ptr, lhs_ptr, pairs_ptr,
     entry, expert, column, m, n, k, words, groups, divisor, zero,
     MODE: tl.constexpr, BITS: tl.constexpr, GROUP: tl.constexpr, GATED: tl.constexpr, HAS_LHS: tl.constexpr,
-    PAIRED: tl.constexpr, WHOLE: tl.constexpr, LARGE: tl.constexpr,
+    PAIRED: tl.constexpr, WHOLE: tl.constexpr, LARGE: tl.constexpr, WAITED: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """Compute at most BM rows, of the tile at ``entry`` of the table."""
@@ -155,9 +155,13 @@ def _rows(
             x = tl.load(x_at + start)
             tile = _floats(w_ptr, w_at, scales_ptr, scale_at, start, k, MODE, BITS, GROUP, BN, BK, dtype)
             total = dot(tile, x, total)
+            if WAITED:
+                total = waited(total)
             if GATED:
                 tile = _floats(up_ptr, w_at, up_scales_ptr, scale_at, start, k, MODE, BITS, GROUP, BN, BK, dtype)
                 total_up = dot(tile, x, total_up)
+                if WAITED:
+                    total_up = waited(total_up)
     if GATED:
         total = total / (1.0 + tl.exp(-total)) * total_up
     # Found anew: what is kept across the loop takes registers from it.
@@ -180,12 +184,14 @@ def grouped_kernel(
     MODE: tl.constexpr, BITS: tl.constexpr, GROUP: tl.constexpr, GATED: tl.constexpr, HAS_LHS: tl.constexpr,
     PAIRED: tl.constexpr, WHOLE: tl.constexpr, LARGE: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, STAGES: tl.constexpr, HALVED: tl.constexpr,
+    WAITED: tl.constexpr,
 ):  # fmt: skip
     """A tile of BM rows of one expert and BN columns of ``x @ w.T``, or of ``silu(x @ w.T) * (x @ up.T)``.
 
     x, its sums of each BK columns and the table are those of ``arrange_kernel``. Programs: (tiles · blocks of n).
     K is whole steps. WHOLE: n is whole blocks. LARGE: x or the output has 2^31 elements or more.
-    HALVED: a tile with half the rows or fewer takes half the products.
+    HALVED: a tile with half the rows or fewer takes half the products. WAITED: see ``waited``; affine products are used
+    within the loop anyway.
     """
     blocks = tl.cdiv(n, BN)
     entry = table_ptr + tl.program_id(0) // blocks * 4
@@ -200,11 +206,11 @@ def grouped_kernel(
         _rows(
             x_ptr, sums_ptr, w_ptr, scales_ptr, biases_ptr, up_ptr, up_scales_ptr, up_biases_ptr, out_ptr, lhs_ptr,
             pairs_ptr, entry, expert, column, m, n, k, words, groups, divisor, zero,
-            MODE, BITS, GROUP, GATED, HAS_LHS, PAIRED, WHOLE, LARGE, BM // 2, BN, BK, STAGES,
+            MODE, BITS, GROUP, GATED, HAS_LHS, PAIRED, WHOLE, LARGE, WAITED, BM // 2, BN, BK, STAGES,
         )  # fmt: skip
     else:
         _rows(
             x_ptr, sums_ptr, w_ptr, scales_ptr, biases_ptr, up_ptr, up_scales_ptr, up_biases_ptr, out_ptr, lhs_ptr,
             pairs_ptr, entry, expert, column, m, n, k, words, groups, divisor, zero,
-            MODE, BITS, GROUP, GATED, HAS_LHS, PAIRED, WHOLE, LARGE, BM, BN, BK, STAGES,
+            MODE, BITS, GROUP, GATED, HAS_LHS, PAIRED, WHOLE, LARGE, WAITED, BM, BN, BK, STAGES,
         )  # fmt: skip
