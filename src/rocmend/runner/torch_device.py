@@ -111,7 +111,7 @@ def make_current(device: torch.device) -> None:
     import torch
 
     if device.type == "cuda" and device.index is not None:
-        torch.cuda.setdevice_of(device)
+        torch.cuda.set_device(device)
 
 
 def plain_arithmetic() -> None:
