@@ -10,7 +10,7 @@ import msgspec
 
 from rocmend.bench.case import Case
 from rocmend.bench.records import Measured
-from rocmend.bench.session import Prepared, Session
+from rocmend.bench.session import NotStartedError, Prepared, Session
 from rocmend.bench.stats import half_width, summarize
 from rocmend.core.verdict import Verdict
 
@@ -59,15 +59,25 @@ def measure(
 
     Returns:
         What came out, by setting. One that failed has its verdict and no figure.
+
+    Raises:
+        NotStartedError: Nothing can be measured in any of the sessions.
     """
     started, begin = dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds"), time.monotonic()
     prepared: dict[str, Prepared] = {}
+    not_started: list[NotStartedError] = []
     blocks: dict[str, list[tuple[float, ...]]] = {name: [] for name in sessions}
     for name, session in sessions.items():
         on_step(name, "preparing")
-        prepared[name] = session.prepare(case)
+        try:
+            prepared[name] = session.prepare(case)
+        except NotStartedError as error:
+            not_started.append(error)
+            prepared[name] = Prepared(Verdict.INFRA, error.message)
         if prepared[name].quarantine:
             break
+    if not_started and len(not_started) == len(sessions):
+        raise not_started[0]
     running = [name for name, found in prepared.items() if found.verdict is Verdict.PASS]
     if any(found.quarantine for found in prepared.values()):
         running = []

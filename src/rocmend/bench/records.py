@@ -98,13 +98,26 @@ class BenchRun(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def clean(self) -> bool:
-        """Everything was measured."""
-        return not (self.failed or self.not_run or self.quarantine)
+        """Everything that can be measured here was, and something could be."""
+        return not (self.failed or self.not_run or self.quarantine) and any(item.summary for item in self.results)
 
 
 def subject_of(case: Case, setting: Setting) -> str:
     """Return what a case under a setting is called in the store."""
     return f"{case.id} @ {setting.id}"
+
+
+def row_of(measured: Measured) -> dict[str, Any]:
+    """Return a measurement as JSON values, with its figure and unit; ``Measured`` can be read from it."""
+    ends = {} if measured.interval is None else dict(zip(("low", "high"), measured.interval, strict=True))
+    figure = {} if measured.figure is None else {"figure": measured.figure, **ends, "unit": measured.case.unit}
+    kept: dict[str, Any] = msgspec.to_builtins(measured)
+    return {**figure, **kept}
+
+
+def run_data(run: BenchRun) -> dict[str, Any]:
+    """Return a run as JSON values; ``BenchRun`` can be read from it."""
+    return {**msgspec.to_builtins(run), "results": [row_of(item) for item in run.results]}
 
 
 def evidence_of(measured: Measured, group: str) -> Evidence:

@@ -13,7 +13,7 @@ import msgspec
 from rocmend.bench.case import Case, Setting
 from rocmend.bench.measure import STANDARD, Effort, measure
 from rocmend.bench.records import KIND, BenchRun, Measured, evidence_of, measured_of, subject_of
-from rocmend.bench.session import Prepared, Session
+from rocmend.bench.session import NotStartedError, Prepared, Session
 from rocmend.bench.suite import Suite
 from rocmend.core.errors import UsageError
 from rocmend.core.verdict import Verdict
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 OnStart = Callable[[str, int, int], None]
 """Told what is done now: a text, how many cases are done, how many there are."""
-OnResult = Callable[[Measured, int, int], None]
+OnResult = Callable[[Measured, str, int, int], None]
+"""Told of a result: the run's id, how many cases and settings are done, of how many."""
 
 
 def run_suite(  # noqa: PLR0913  each of them is an option of the command
@@ -35,7 +36,7 @@ def run_suite(  # noqa: PLR0913  each of them is an option of the command
     effort: Effort = STANDARD,
     resume: str | None = None,
     on_start: OnStart = lambda _text, _done, _total: None,
-    on_result: OnResult = lambda _measured, _done, _total: None,
+    on_result: OnResult = lambda _measured, _group, _done, _total: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> BenchRun:
     """Run a suite.
@@ -52,6 +53,7 @@ def run_suite(  # noqa: PLR0913  each of them is an option of the command
 
     Raises:
         UsageError: There is no such run to go on with.
+        NotStartedError: Nothing can be measured: no torch, no such device.
     """
     group, finished = _finished(store, suite, resume)
     run = _Run(suite, group, store, machine, effort, on_start, on_result, stop)
@@ -114,7 +116,12 @@ class _Run:
             for case in cases:
                 if self.quarantine or self.stop():
                     break
-                self._case(case, sessions, stack, len(names))
+                try:
+                    self._case(case, sessions, stack, len(names))
+                except NotStartedError as error:
+                    if not self.results:
+                        raise
+                    self.quarantine = str(error)
         return BenchRun(
             group=self.group,
             suite=self.suite.name,
@@ -155,7 +162,7 @@ class _Run:
         if self.store is not None:
             log = {"output.log": measured.prepared.log.encode()} if measured.prepared.log else None
             self.store.add(evidence_of(measured, self.group), machine=self.machine, artifacts=log)
-        self.on_result(measured, self._done, total)
+        self.on_result(measured, self.group, self._done, total)
 
 
 def _skipped(case: Case, setting: Setting, reason: str) -> Measured:
