@@ -219,7 +219,7 @@ def _rounded(value: float) -> int:
     """Return a number with two significant digits."""
     if value <= 0:
         return 0
-    step = 10 ** max(0, math.floor(math.log10(value)) - 1)
+    step = int(10 ** max(0, math.floor(math.log10(value)) - 1))
     return round(value / step) * step
 
 
