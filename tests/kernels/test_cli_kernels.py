@@ -20,6 +20,7 @@ from rocmend.kernels.suite.supervise import CaseOutcome, OpRun
 
 Run = Callable[..., Any]
 PROBLEM = ("rms_norm", "dtype=float16", "rows=512", "columns=4096")
+DECODE = "dtype=bfloat16 batch=1 heads=32 kv_heads=8 keys=4096 head_dim=128 value_dim=128"
 
 
 @pytest.fixture
@@ -137,6 +138,24 @@ def test_the_problem_that_explain_suggests_names_a_target_where_torch_is_missing
     assert "--target" not in rocmend("kernels", "explain", "attention").err
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
     assert "--target gfx1151" in rocmend("kernels", "explain", "attention").err
+
+
+@pytest.mark.parametrize(
+    ("problem", "target", "kernel"),
+    [
+        ("rms_norm dtype=bfloat16 rows=1 columns=20000", "gfx1151", "split"),
+        ("softmax dtype=bfloat16 rows=1 columns=20000", "gfx1151", "held"),
+        ("softmax dtype=bfloat16 rows=1 columns=20000 backward=true", "gfx1151", "split_backward"),
+        ("sort dtype=float32 rows=1 length=2000 indices=false", "gfx1151", "counted"),
+        ("topk dtype=float32 rows=1 length=151936 k=50", "gfx1151", "groups"),
+        (f"attention_decode {DECODE} queries=1", "gfx1151", "split"),
+        (f"attention_decode {DECODE} queries=1", "gfx1030", "split_vector"),
+        (f"attention_decode {DECODE} queries=2", "gfx1030", "split_rows"),
+    ],
+)
+def test_explain_names_the_kernel(problem: str, target: str, kernel: str, rocmend: Run) -> None:
+    done = rocmend("kernels", "explain", *problem.split(), "--target", target)
+    assert f"\n{kernel} (triton): " in done.out
 
 
 @pytest.mark.parametrize("tier", ["reference", "nonsense"])

@@ -159,7 +159,7 @@ def explain_document(found: Explained) -> Document:
         ]
         blocks.append(table(["kernel", "class", "target", "parameters", "source"], rows, "Tuning records"))
     title = f"{found.op} {problem} on {found.target}"
-    return Document(title, _escaped(summary), Tone.PLAIN if taken else Tone.ERROR, tuple(blocks))
+    return Document(title, summary, Tone.PLAIN if taken else Tone.ERROR, tuple(blocks))
 
 
 def _config(values: dict[str, Any]) -> str:
