@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -89,6 +90,11 @@ def test_check_keeps_what_came_out_and_list_shows_it(
     (row,) = json.loads(rocmend("kernels", "list", "rms_norm", "--json").out)["data"]["ops"]
     assert row["runs"][-1]["origin"] == "store"
     assert "kernel-suite" in rocmend("store", "ls").out
+    (group,) = re.findall(r"Kept as (\S+):", done.out)
+    assert len(json.loads(rocmend("store", "ls", "--group", group, "--json").out)["data"]) == 1
+    assert f"store ls --group {group}" in " ".join(rocmend("store", "show", group).err.split())
+    assert rocmend("store", "rm", "", "--yes").code == 2
+    assert json.loads(rocmend("store", "rm", group, "--yes", "--json").out)["data"]["removed"] == 1
 
 
 def test_what_does_not_pass_is_a_finding(rocmend: Run, monkeypatch: pytest.MonkeyPatch) -> None:
