@@ -41,6 +41,7 @@ No AMD GPU here? `rocmend demo strix-halo` diagnoses an example.
 `rocmend --help` lists all commands, `rocmend COMMAND --help` explains one."""
 
 _GROUPS = {
+    "bench": "Measure what this machine can do, and compare settings.",
     "kb": "Search and show the knowledge behind the advice.",
     "kernels": "List, check, tune and compile GPU kernels.",
     "lab": "Run experiments: which settings make it work?",
@@ -57,6 +58,7 @@ _SECTIONS = {
     "Start here": ("check", "demo"),
     "Understand": ("doctor", "machine", "wheel", "targets", "kb"),
     "Fix": ("env", "lab"),
+    "Measure": ("bench", "compare"),
     "Prove": ("probe", "kernels", "store", "share"),
     "Port": ("port",),
     "Run": ("mlx",),
