@@ -63,7 +63,7 @@ def test_slower_than_the_limit_is_a_finding(installed: Run, runs: Callable[[floa
 def test_it_reads_as_an_answer_and_a_table(installed: Run, runs: Callable[[float], Path]) -> None:
     done = installed("compare", str(runs(1.0)), str(runs(1.2)))
     said = " ".join(done.out.split())
-    assert "slower in 1, no difference shown in 2 of 3 cases" in said
+    assert "B against A, 3 cases: slower in 1, no difference shown in 2;" in said
     assert "1 case slower by more than 5 %." in said
     assert "0.833x" in said
     assert max(map(len, done.out.splitlines())) <= 80

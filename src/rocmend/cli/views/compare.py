@@ -37,7 +37,7 @@ def changed_document(found: Changed) -> Document:
 
 def _summary(found: Changed) -> tuple[str, Tone]:
     counts = counts_text([change.comparison for change in found.changes])
-    text = f"B against A: {counts} of {count_text(len(found.changes), 'case')}"
+    text = f"B against A, {count_text(len(found.changes), 'case')}: {counts}"
     text += f"; {overall_text(found.overall)}." if found.overall else "."
     slower = sum(change.beyond for change in found.changes)
     lost = sum(change.lost for change in found.changes)
