@@ -147,8 +147,10 @@ def run_bench(command: str, common: BenchOptions, make: Callable[[Bench], Suite]
     with contextlib.ExitStack() as stack:
         resumable = stack.enter_context(Resumable(kept=not common.no_store))
         progress = stack.enter_context(Progress(f"rocmend {command}", "reading the machine"))
+        from rocmend.bench.conditions import conditions
         from rocmend.bench.run import run_suite
         from rocmend.bench.suite import Selected
+        from rocmend.bench.telemetry import telemetry
         from rocmend.store.store import Store
 
         machine = take_snapshot(None, python=common.python)
@@ -156,6 +158,9 @@ def run_bench(command: str, common: BenchOptions, make: Callable[[Bench], Suite]
         run: BenchRun | None = None
         if not common.list_only:
             store = None if common.no_store else stack.enter_context(Store.open(common.store_path))
+            gpu = common.device != "cpu"
+            notes = conditions(gpu=gpu)
+            watch = stack.enter_context(telemetry(gpu=gpu))
             progress.expect(_about_s(suite, common.effort))
             run = run_suite(
                 suite,
@@ -165,6 +170,8 @@ def run_bench(command: str, common: BenchOptions, make: Callable[[Bench], Suite]
                 resume=common.resume,
                 on_start=progress,
                 on_result=lambda _result, group, done, total: resumable.note(group, done, total),
+                watch=watch,
+                notes=notes,
             )
     if run is None:
         _list(command, suite, common.output_format)
