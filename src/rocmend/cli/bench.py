@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rocmend.machine.facts import Machine
     from rocmend.machine.root import ChosenPython
 
-__all__ = ["Bench", "BenchOptions", "bench_options", "run_bench"]
+__all__ = ["Bench", "BenchOptions", "bench_options", "run_bench", "run_options"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -53,8 +53,8 @@ class BenchOptions(msgspec.Struct, frozen=True, kw_only=True):
         output_format: What the result is printed as.
     """
 
-    device: str
-    python: ChosenPython | None
+    device: str = "auto"
+    python: ChosenPython | None = None
     quick: bool
     time_s: float | None
     settings: tuple[str, ...]
@@ -65,12 +65,16 @@ class BenchOptions(msgspec.Struct, frozen=True, kw_only=True):
     resume: str | None
     output_format: str
 
-    @property
-    def effort(self) -> Effort:
-        """How much is done for a figure."""
+    def effort(self, efforts: tuple[Effort, Effort] | None = None) -> Effort:
+        """Return how much is done for a figure.
+
+        Args:
+            efforts: The suite's own, for ``--quick`` and otherwise.
+        """
         from rocmend.bench.measure import QUICK, STANDARD
 
-        chosen = QUICK if self.quick else STANDARD
+        quick, standard = efforts or (QUICK, STANDARD)
+        chosen = quick if self.quick else standard
         if self.time_s is None:
             return chosen
         blocks = chosen.most_blocks
@@ -78,18 +82,22 @@ class BenchOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def bench_options(function: F) -> F:
+    """Add the options that a benchmark in torch has; they are passed as ``common``, a ``BenchOptions``."""
+    device = click.option(
+        "--device", metavar="DEVICE", default="auto", show_default=True, help="auto, cpu, cuda, or e.g. cuda:1."
+    )
+    return device(python_option(run_options(function)))
+
+
+def run_options(function: F) -> F:
     """Add the options that every benchmark has; they are passed as ``common``, a ``BenchOptions``."""
 
     @functools.wraps(function)
     def packed(**values: Any) -> Any:
-        own = {name: values.pop(name) for name in BenchOptions.__struct_fields__}
+        own = {name: values.pop(name) for name in BenchOptions.__struct_fields__ if name in values}
         return function(common=BenchOptions(**own), **values)
 
     options: tuple[Callable[[Any], Any], ...] = (
-        click.option(
-            "--device", metavar="DEVICE", default="auto", show_default=True, help="auto, cpu, cuda, or e.g. cuda:1."
-        ),
-        python_option,
         click.option("--setting", "settings", metavar="ID", multiple=True, help=_SETTING),
         click.option("--select", metavar="GLOB", multiple=True, help="Only the cases whose id fits. Repeatable."),
         click.option("--quick", is_flag=True, help="Less time for each figure; the intervals are wider."),
@@ -134,13 +142,19 @@ class Bench:
         return Torch(self._stack.enter_context(importable()), python, self.common.device)
 
 
-def run_bench(command: str, common: BenchOptions, make: Callable[[Bench], Suite]) -> None:
+def run_bench(
+    command: str,
+    common: BenchOptions,
+    make: Callable[[Bench], Suite],
+    efforts: tuple[Effort, Effort] | None = None,
+) -> None:
     """Make a suite, run it, print what came out and leave.
 
     Args:
         command: The command's path: ``bench gemm``.
         common: The options.
         make: Makes the suite.
+        efforts: How much is done for a figure with ``--quick`` and otherwise, where it is not what others do.
     """
     if common.no_store and (common.resume or common.store_path):
         raise UsageError("--no-store", "it cannot be given together with --store or --resume.")
@@ -156,12 +170,13 @@ def run_bench(command: str, common: BenchOptions, make: Callable[[Bench], Suite]
         run: BenchRun | None = None
         if not common.list_only:
             store = None if common.no_store else stack.enter_context(Store.open(common.store_path))
-            progress.expect(_about_s(suite, common.effort))
+            effort = common.effort(efforts)
+            progress.expect(_about_s(suite, effort))
             run = run_suite(
                 suite,
                 store=store,
                 machine=machine,
-                effort=common.effort,
+                effort=effort,
                 resume=common.resume,
                 on_start=progress,
                 on_result=lambda _result, group, done, total: resumable.note(group, done, total),

@@ -205,10 +205,10 @@ def help_of(program: Path) -> Help:
     said = say("help", [str(program.absolute()), "--help"], {}, ASKING)
     found = parse_help((*said.out, *said.err))
     if not found.has("-m", "--model"):
-        last = [line for line in (*said.out, *said.err) if line.strip()][-1:]
+        last = next((line[:200] for line in reversed((*said.out, *said.err)) if line.strip()), "nothing")
         raise UsageError(
             str(program),
-            f"does not answer --help with its options: {said.result.reason}.{f' It printed: {last[0][:200]}' if last else ''}",
+            f"does not answer --help with its options: {said.result.reason}. The last line that it printed: {last}",
             next_step="Run it by hand with --help; a shared library that is missing is a usual cause.",
         )
     return found

@@ -150,7 +150,9 @@ class Checker:
         key = (str(build.path), what)
         if key not in self._references:
             run = self._generate if what == "text" else self._measure
-            env = {} if options.has("-dev", "--device") else {"HIP_VISIBLE_DEVICES": "-1", "GGML_VK_VISIBLE_DEVICES": ""}
+            env = (
+                {} if options.has("-dev", "--device") else {"HIP_VISIBLE_DEVICES": "-1", "GGML_VK_VISIBLE_DEVICES": ""}
+            )
             self._references[key] = run(program, options, Backend(CPU, "none", "", dict(env)), Chosen(), stop)
         return self._references[key]
 

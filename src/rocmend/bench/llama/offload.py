@@ -85,25 +85,29 @@ def judge(backend: Backend, computed: Computed, row: Row | None) -> tuple[str, s
         What is wrong, and what cannot be told; both empty where all is as asked.
     """
     if backend.on_cpu:
-        if computed.offloaded or computed.others:
-            return f"the CPU was asked for, but {', '.join(computed.others) or 'a GPU'} computed too", ""
-        return "", ""
-    if not backend.software and software_device(computed.device_name or (row.gpu if row else "")):
-        return f"{backend.name} ran on {computed.device_name or (row.gpu if row else '')}, which is the CPU", ""
-    if computed.offloaded == 0:
-        return f"0 of {computed.layers} layers were offloaded to {backend.device}: the CPU computed", ""
-    if computed.buffers and computed.device == "CPU":
-        share = computed.buffers["CPU"] / max(sum(computed.buffers.values()), 1e-9)
-        if share > 0.99 or computed.offloaded is None:
-            return "all weights are in the CPU's memory: the CPU computed", ""
-    if row is not None:
-        parts = {part.strip().upper() for part in re.split(r"[,+/]", row.backends) if part.strip()}
-        if parts and parts <= _ON_CPU:
-            return f"the build has only the back end {row.backends}: the CPU computed", ""
-        if row.options.get("devices", "") == "none" or row.options.get("n_gpu_layers", "") == "0":
-            return "the result says that no device, or no layer on it, was used: the CPU computed", ""
+        used = bool(computed.offloaded or computed.others)
+        return (f"the CPU was asked for, but {', '.join(computed.others) or 'a GPU'} computed too" if used else "", "")
+    if fault := _on_cpu(backend, computed, row):
+        return f"{fault}: the CPU computed", ""
     if computed.offloaded is None and not computed.buffers:
         return "", "the output does not say which device computed"
     if computed.offloaded is not None and computed.offloaded < computed.layers:
         return "", f"only {computed.offloaded} of {computed.layers} layers were offloaded"
     return "", ""
+
+
+def _on_cpu(backend: Backend, computed: Computed, row: Row | None) -> str:
+    """Say from what it follows that the processor computed, where a GPU was asked for."""
+    name = computed.device_name or (row.gpu if row else "")
+    parts = {part.strip().upper() for part in re.split(r"[,+/]", row.backends if row else "") if part.strip()}
+    options = row.options if row else {}
+    all_there = set(computed.buffers) == {"CPU"}
+    faults = (
+        (not backend.software and software_device(name), f"{backend.name} ran on {name}"),
+        (computed.offloaded == 0, f"0 of {computed.layers} layers were offloaded to {backend.device}"),
+        (all_there, "all weights are in the CPU's memory"),
+        (bool(parts) and parts <= _ON_CPU, f"the build has only the back end {row.backends if row else ''}"),
+        (options.get("devices") == "none", "the result says that no device was used"),
+        (options.get("n_gpu_layers") == "0", "the result says that no layer was offloaded"),
+    )
+    return next((fault for holds, fault in faults if holds), "")

@@ -164,7 +164,8 @@ def _number(value: Any, name: str, most: float) -> float:
         except ValueError:
             raise ValueError(f"{name} is {value!r}, expected a number") from None
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"{name} is missing" if value is None else f"{name} is {_shown(value)}, expected a number")
+        said = f"{name} is missing" if value is None else f"{name} is {_shown(value)}, expected a number"
+        raise ValueError(said)  # noqa: TRY004  a fault of the data
     if not (math.isfinite(value) if isinstance(value, float) else True) or not 0 <= value <= most:
         raise ValueError(f"{name} is {_shown(value)}, which is no measurement")
     return float(value)

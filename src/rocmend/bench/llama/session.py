@@ -79,18 +79,16 @@ class LlamaSession(Session):
         known = self._rate.get(case.id)
         repetitions = max(least, 1) if known is None else max(least, min(MOST_REPETITIONS, int(time_s / known)))
         argv = self._command(case, repetitions)
-        said = say(f"{case.id} @ {self.backend.name}", argv, self.backend.env, self._limits(case, repetitions), self._stop)
-        row, reason = self._row(case, said)
-        if said.result.verdict is not Verdict.PASS or row is None:
-            verdict = said.result.verdict
-            if verdict is Verdict.PASS:
-                verdict, reason = Verdict.INFRA, reason
-            else:
-                reason = said.result.reason
-            return Block((), verdict, reason, said.result.quarantine, _log(said))
+        said = say(
+            f"{case.id} @ {self.backend.name}", argv, self.backend.env, self._limits(case, repetitions), self._stop
+        )
+        row, without = self._row(case, said)
+        if said.result.verdict is not Verdict.PASS:
+            return Block((), said.result.verdict, said.result.reason, said.result.quarantine, _log(said))
+        if row is None:
+            return Block((), Verdict.INFRA, without, said.result.quarantine, _log(said))
         if fault := judge(self.backend, read_computed(said.err), row)[0]:
-            verdict = Verdict.INFRA if self.backend.on_cpu else Verdict.SILENT_CPU_FALLBACK
-            return Block((), verdict, fault, said.result.quarantine, _log(said))
+            return Block((), _fault_verdict(self.backend), fault, said.result.quarantine, _log(said))
         seconds = row.seconds or (row.tokens / row.rate,)
         self._rate[case.id] = sorted(seconds)[len(seconds) // 2]
         return Block(seconds, quarantine=said.result.quarantine)
@@ -121,28 +119,28 @@ class LlamaSession(Session):
         verbose = self.build.help.has("-v", "--verbose")
         argv = [*self._command(case, 1), *([verbose] if verbose else [])]
         said = say(f"start of {self.backend.name}", argv, self.backend.env, self._limits(case, 1), self._stop)
-        row, reason = self._row(case, said)
+        row, without = self._row(case, said)
         computed = read_computed(said.err)
-        detail = self._detail(computed, row)
-        common = {
-            "first_s": round(said.result.time_ms / 1e3, 3),
-            "subject": self._subject(computed, row),
-            "quarantine": said.result.quarantine,
-        }
-        if said.result.verdict is not Verdict.PASS:
-            return _failed(said.result.verdict, said.result.reason, said, detail, common)
+        begun = Prepared(
+            said.result.verdict,
+            said.result.reason,
+            first_s=round(said.result.time_ms / 1e3, 3),
+            subject=self._subject(computed, row),
+            detail=self._detail(computed, row),
+            quarantine=said.result.quarantine,
+            log=_log(said),
+        )
+        if begun.verdict is not Verdict.PASS:
+            return begun
         if row is None:
-            return _failed(Verdict.INFRA, reason, said, detail, common)
+            return msgspec.structs.replace(begun, verdict=Verdict.INFRA, reason=without)
         fault, doubt = judge(self.backend, computed, row)
         if fault:
-            verdict = Verdict.INFRA if self.backend.on_cpu else Verdict.SILENT_CPU_FALLBACK
-            return _failed(verdict, fault, said, detail, common)
+            return msgspec.structs.replace(begun, verdict=_fault_verdict(self.backend), reason=fault)
         checked = self._checked()
-        detail["output"] = msgspec.to_builtins(checked)
-        if doubt:
-            detail["doubt"] = doubt
-        return Prepared(checked.verdict, checked.said if checked.verdict is not Verdict.PASS else "", detail=detail,
-                        log=checked.log, **common)  # fmt: skip
+        detail = {**begun.detail, "output": msgspec.to_builtins(checked), **({"doubt": doubt} if doubt else {})}
+        reason = "" if checked.verdict is Verdict.PASS else checked.said
+        return msgspec.structs.replace(begun, verdict=checked.verdict, reason=reason, detail=detail, log=checked.log)
 
     def _checked(self) -> Checked:
         if self._checker is None:
@@ -174,10 +172,9 @@ class LlamaSession(Session):
         return detail
 
 
-def _failed(
-    verdict: Verdict, reason: str, said: Said, detail: dict[str, Any], common: dict[str, Any]
-) -> Prepared:
-    return Prepared(verdict, reason, detail=detail, log=_log(said), **common)
+def _fault_verdict(backend: Backend) -> Verdict:
+    """Return what it is called that another device computed than was asked for."""
+    return Verdict.INFRA if backend.on_cpu else Verdict.SILENT_CPU_FALLBACK
 
 
 def _log(said: Said) -> str:
