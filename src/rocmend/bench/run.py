@@ -71,8 +71,7 @@ def _finished(store: Store | None, suite: Suite, group: str | None) -> tuple[str
     if store is None:
         raise UsageError("--resume", "a run can only be resumed from a store.")
     if group == "last":
-        start = f"{KIND}-{suite.name}-"
-        group = next((found.group for found in store.groups() if found.group.startswith(start)), group)
+        group = store.last_group(f"{KIND}-{suite.name}-") or group
     found: dict[str, Measured] = {}
     for row in store.query(kind=KIND, group=group):
         if row.evidence.verdict not in {Verdict.INFRA, Verdict.SKIPPED}:

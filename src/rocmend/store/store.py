@@ -295,7 +295,26 @@ class Store:
 
     def kinds(self) -> list[str]:
         """Return the kinds that some record has."""
-        return [str(kind) for (kind,) in self._session.rows("SELECT DISTINCT kind FROM evidence ORDER BY kind", ())]
+        # From one kind to the next by the index: DISTINCT would read all of it.
+        statement = """
+            WITH RECURSIVE found (kind) AS (
+                SELECT min(kind) FROM evidence
+                UNION ALL
+                SELECT (SELECT min(kind) FROM evidence WHERE kind > found.kind) FROM found WHERE found.kind IS NOT NULL
+            )
+            SELECT kind FROM found WHERE kind IS NOT NULL
+        """
+        return [str(kind) for (kind,) in self._session.rows(statement, ())]
+
+    def last_group(self, beginning: str) -> str | None:
+        """Return the newest group whose id begins so; such ids end with the time of the start.
+
+        Args:
+            beginning: ``probe-``, ``bench-gemm-``.
+        """
+        statement = "SELECT max(run) FROM evidence WHERE run >= ? AND run < ?"
+        ((found,),) = self._session.rows(statement, (beginning, beginning + "~"))
+        return None if found is None else str(found)
 
     def groups(self) -> list[StoredGroup]:
         """Return the probe runs and experiments that have records, the newest first."""
