@@ -18,6 +18,7 @@ COLD = 512 << 20
 """Bytes of operands and results from which on no cache of a GPU serves them."""
 _COLD_CPU = 64 << 20
 _MOST_SETS = 64
+_MOST_SETS_CPU = 8
 _PRECISIONS = {
     "float64": Precision(2.0**-52),
     "float32": Precision(2.0**-23),
@@ -81,11 +82,11 @@ class Product(Workload):
             "compared": self._checked.compared,
             "sets": len(self._sets),
             "cold": size * len(self._sets) >= (COLD if self._device.type == "cuda" else _COLD_CPU),
-            **bandwidth(self._device),
         }
         if self._device.type == "cuda":
             import torch
 
+            found |= bandwidth(self._device)
             found["blas"] = str(torch.backends.cuda.preferred_blas_library()).rpartition(".")[2]
             results: Any = torch.cuda.tunable.get_results() if self._tune else ()
             if tuned := list(results):
@@ -134,7 +135,7 @@ def make(parameters: dict[str, Any], device: torch.device) -> Product:
 def _count(size: int, device: torch.device) -> int:
     """Return how many sets are too much for caches, as far as memory allows."""
     if device.type != "cuda":
-        return min(_MOST_SETS, -(-_COLD_CPU // size))
+        return min(_MOST_SETS_CPU, -(-_COLD_CPU // size))
     import torch
 
     free = torch.cuda.mem_get_info(device)[0]
@@ -218,7 +219,7 @@ def bandwidth(device: torch.device) -> dict[str, float]:
 def _bandwidth(device: torch.device) -> dict[str, float]:
     import torch
 
-    count = (COLD if device.type == "cuda" else _COLD_CPU) // 4
+    count = COLD // 4
     source = torch.ones(count, device=device)
     copied = torch.empty_like(source)
     size = 4 * count / 1e9
