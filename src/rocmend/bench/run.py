@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocmend.bench.case import Case, Setting
+from rocmend.bench.conditions import machine_facts
 from rocmend.bench.measure import STANDARD, Effort, measure
 from rocmend.bench.records import KIND, BenchRun, Measured, evidence_of, measured_of, subject_of
 from rocmend.bench.session import NotStartedError, Prepared, Session
@@ -131,6 +132,7 @@ class _Run:
             resumed=resumed,
             not_run=tuple(name for name in names if name not in self.results),
             quarantine=self.quarantine,
+            machine=machine_facts(self.machine) if self.machine is not None else {},
         )
 
     def _case(self, case: Case, sessions: dict[str, Session], stack: contextlib.ExitStack, total: int) -> None:
