@@ -35,7 +35,7 @@ def test_says_what_does_not_fit() -> None:
 
 @pytest.mark.parametrize("approximate", ["none", "tanh"])
 def test_the_reference_is_right_at_the_ends_of_the_range(approximate: str) -> None:
-    """torch's fp32 gelu gives NaN for inf, and inf for the largest number, where it computes eight at a time."""
+    """In fp32 torch's gelu gives NaN for inf, and inf for the largest number, where it computes eight at a time."""
     largest = torch.finfo(torch.float32).max
     gate = torch.tensor([largest, -largest, float("inf"), -float("inf"), float("nan"), 3e38, 0.0, -0.0] * 4)
     with select.prefer("reference"):
