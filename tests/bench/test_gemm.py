@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -148,26 +147,13 @@ def test_the_answer_names_the_setting_to_use_and_how_sure_that_is() -> None:
 
 
 def test_the_answer_says_no_more_than_the_intervals() -> None:
-    use, said, _ = _said(1.02, 0.99, 1.0, spread=0.05)
+    use, said, _ = _said(1.001, 0.999, 1.0)
     assert (use.shown, said.shown) == (False, False)
     assert "use default" in use.text
     assert "no difference to default is shown" in said.text
     use, said, _ = _said(0.8, 0.81)
     assert "use default" in use.text
     assert "20 % slower" in said.text
-
-
-def test_an_interval_of_several_cases_is_narrower_than_that_of_one() -> None:
-    def width(count: int) -> float:
-        from rocmend.bench.suites.gemm_conclude import pooled
-
-        cases = [case_of(Shape(512 + number, 64, 64), "float16") for number in range(count)]
-        pairs = [(_result(case, gemm.DEFAULT, 1.0, 0.02), _result(case, gemm.ROCBLAS, 1.0, 0.02)) for case in cases]
-        found = pooled(gemm.ROCBLAS, pairs)
-        assert found is not None
-        return math.log(found.high / found.low)
-
-    assert width(4) == pytest.approx(width(1) / 2, rel=0.05)
 
 
 ONCE = Effort(block_s=0.0, least_blocks=2, most_blocks=2, least_runs=1)

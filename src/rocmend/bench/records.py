@@ -28,7 +28,7 @@ class Measured(msgspec.Struct, frozen=True, omit_defaults=True):
         prepared: How it was made ready.
         blocks: Seconds of each run, in the blocks that they were taken in.
         summary: Of the seconds; None where there is no figure.
-        started_at: ISO time (UTC).
+        started_at: ISO time (UTC) at which the case began; settings that were measured in turn have it in common.
         time_ms: Wall time of the case, all its settings.
         setting: The setting.
         bounds: What no run can exceed.
@@ -54,8 +54,8 @@ class Measured(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """The 95 % interval of the figure, the lower end first."""
-        if self.summary is None:
+        """The 95 % interval of the figure, the lower end first; None where there is none."""
+        if self.summary is None or self.summary.low is None or self.summary.high is None:
             return None
         ends = (self.case.figure(self.summary.low), self.case.figure(self.summary.high))
         return min(ends), max(ends)
@@ -64,6 +64,10 @@ class Measured(msgspec.Struct, frozen=True, omit_defaults=True):
     def subject(self) -> Subject:
         """Where it ran."""
         return self.prepared.subject
+
+    def in_turn_with(self, other: Measured) -> bool:
+        """Return whether their blocks were taken in turn, so that they can be compared block by block."""
+        return self.started_at == other.started_at and self.case.id == other.case.id
 
 
 class BenchRun(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -80,6 +84,7 @@ class BenchRun(msgspec.Struct, frozen=True, omit_defaults=True):
         quarantine: Why nothing more was started on this host.
         notes: What else is to be known about the run.
         conclusions: What the figures say.
+        machine: What is known about the machine, by name.
     """
 
     group: str
@@ -92,6 +97,7 @@ class BenchRun(msgspec.Struct, frozen=True, omit_defaults=True):
     quarantine: str = ""
     notes: tuple[str, ...] = ()
     conclusions: tuple[Conclusion, ...] = ()
+    machine: dict[str, str] = {}
 
     @property
     def failed(self) -> tuple[Measured, ...]:
@@ -116,11 +122,6 @@ def row_of(measured: Measured) -> dict[str, Any]:
     figure = {} if measured.figure is None else {"figure": measured.figure, **ends, "unit": measured.case.unit}
     kept: dict[str, Any] = msgspec.to_builtins(measured)
     return {**figure, **kept}
-
-
-def run_data(run: BenchRun) -> dict[str, Any]:
-    """Return a run as JSON values; ``BenchRun`` can be read from it."""
-    return {**msgspec.to_builtins(run), "results": [row_of(item) for item in run.results]}
 
 
 def evidence_of(measured: Measured, group: str) -> Evidence:

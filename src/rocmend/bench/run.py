@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocmend.bench.case import Case, Setting
+from rocmend.bench.conditions import machine_facts
 from rocmend.bench.measure import STANDARD, Effort, measure
 from rocmend.bench.records import KIND, BenchRun, Measured, evidence_of, measured_of, subject_of
 from rocmend.bench.session import NotStartedError, Prepared, Session
@@ -134,6 +135,7 @@ class _Run:
             quarantine=self.quarantine,
             notes=tuple(_without(self.suite.left_out())),
             conclusions=tuple(self.suite.conclusions(results)),
+            machine=machine_facts(self.machine) if self.machine is not None else {},
         )
 
     def _case(self, case: Case, sessions: dict[str, Session], stack: contextlib.ExitStack, total: int) -> None:

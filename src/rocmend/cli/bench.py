@@ -199,7 +199,8 @@ def _list(command: str, suite: Suite, output_format: str) -> None:
 
 
 def _print(command: str, run: BenchRun, output_format: str, pictures: Pictures) -> None:
-    from rocmend.bench.records import row_of, run_data
+    from rocmend.bench.compare import run_data
+    from rocmend.bench.records import row_of
     from rocmend.cli.output import json_lines
     from rocmend.cli.views.bench import run_document
 

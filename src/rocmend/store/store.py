@@ -193,12 +193,27 @@ class Store:
             (beginning, beginning + "~"),  # after every character of an id
         )
         ids = [record_id for (record_id,) in rows]
+        if not ids and next(self.summaries(group=beginning), None):
+            raise UsageError(
+                "store",
+                f"{beginning} names a run of several records, not one record.",
+                next_step=f"rocmend store ls --group {beginning} lists them.",
+            )
         if not ids or not beginning:
             raise unknown("store", "record", beginning, self._near(beginning), listed="rocmend store ls")
         if len(ids) > 1 and beginning not in ids:
             some = ", ".join(ids[:3] + ["…"] * (len(ids) > 3))
             raise UsageError("store", f"several records begin with {beginning!r}: {some}.")
         return str(ids[0])  # the shortest that begins so comes first, and that is the beginning itself
+
+    def named(self, name: str) -> list[str]:
+        """Return the ids of the records of a group, or of the record whose id begins with this.
+
+        Raises:
+            UsageError: There is no such group or record, or several records begin so.
+        """
+        group = [one.id for one in self.summaries(group=name)] if name else []
+        return group or [self.find(name)]
 
     def _near(self, given: str) -> list[str]:
         """Return the ids among which a mistyped one is looked for: those that begin most like it, and the newest."""

@@ -2,37 +2,35 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from rocmend.bench.case import Setting
+from rocmend.bench.compare import Overall, compared, overall
 from rocmend.bench.conclusion import Conclusion
 from rocmend.bench.records import Measured, subject_of
-from rocmend.bench.stats import Comparison, Difference, compare
+from rocmend.bench.stats import Comparison, Difference
 from rocmend.bench.suites.gemm_cases import PEAK, group_of, short_dtype
 from rocmend.core.units import count_text
 
 _MOST_NAMED = 3
+_WHOLE = 10
+"""Per cent from which on no digit after the point is written."""
 
 
-class Pooled(msgspec.Struct, frozen=True):
+class _Pooled(msgspec.Struct, frozen=True):
     """A setting against the first one, over several cases.
 
     Attributes:
         setting: The setting.
-        ratio: Geometric mean of the ratios of speed: above 1 it is faster.
-        low: Lower end of its 95 % interval.
-        high: Its upper end.
+        whole: Over all cases.
         each: The comparisons, by case.
         results: The setting's results, in the same order.
     """
 
     setting: Setting
-    ratio: float
-    low: float
-    high: float
+    whole: Overall
     each: tuple[Comparison, ...]
     results: tuple[Measured, ...]
 
@@ -41,36 +39,14 @@ class Pooled(msgspec.Struct, frozen=True):
         return sum(one.difference is kind for one in self.each)
 
 
-def pooled(setting: Setting, pairs: Iterable[tuple[Measured, Measured]]) -> Pooled | None:
-    """Compare a setting with the first one over several cases; None where no case has both.
-
-    The interval of the mean of logarithms comes from those of the cases, which were measured independently: its half
-    width is the root of the sum of their squared half widths, over their number.
-
-    Args:
-        setting: The setting.
-        pairs: Results of a case, under the first setting and under this one.
-    """
-    kept = []
-    for first, other in pairs:
-        found = compare(first.blocks, other.blocks)
-        if found.ratio is not None and found.low and found.high:
-            kept.append((found, other))
-    if not kept:
+def _pooled(pairs: Sequence[tuple[Measured, Measured]]) -> _Pooled | None:
+    """Compare a setting with the first one; None where no case can be compared."""
+    found = [(one, pair) for pair in pairs if (one := compared(*pair)).low is not None]
+    whole = overall([pair for _, pair in found])
+    if whole is None:
         return None
-    logs = [[math.log(value or 1.0) for value in (one.ratio, one.low, one.high)] for one, _ in kept]
-    count = len(logs)
-    mean = math.fsum(middle for middle, _, _ in logs) / count
-    below = math.sqrt(math.fsum((middle - low) ** 2 for middle, low, _ in logs)) / count
-    above = math.sqrt(math.fsum((high - middle) ** 2 for middle, _, high in logs)) / count
-    return Pooled(
-        setting,
-        math.exp(mean),
-        math.exp(mean - below),
-        math.exp(mean + above),
-        tuple(one for one, _ in kept),
-        tuple(other for _, other in kept),
-    )
+    results = tuple(other for _, (_, other) in found)
+    return _Pooled(results[0].setting, whole, tuple(one for one, _ in found), results)
 
 
 def conclusions(results: Sequence[Measured]) -> list[Conclusion]:
@@ -78,7 +54,7 @@ def conclusions(results: Sequence[Measured]) -> list[Conclusion]:
     timed = [result for result in results if result.summary is not None]
     names = list(dict.fromkeys(result.setting.id for result in results))
     several = len({result.case.parameters["dtype"] for result in timed}) > 1
-    groups: dict[str, list[Pooled]] = {}
+    groups: dict[str, list[_Pooled]] = {}
     by = {(result.case.id, result.setting.id): result for result in timed}
     for name in names[1:]:
         kinds: dict[str, list[tuple[Measured, Measured]]] = {}
@@ -87,7 +63,7 @@ def conclusions(results: Sequence[Measured]) -> list[Conclusion]:
                 kind = f"{short_dtype(other.case)} {group_of(other.case)}" if several else group_of(other.case)
                 kinds.setdefault(kind, []).append((by[case, names[0]], other))
         for kind, pairs in kinds.items():
-            if (found := pooled(pairs[0][1].setting, pairs)) is not None:
+            if (found := _pooled(pairs)) is not None:
                 groups.setdefault(kind, []).append(found)
     said = [_said(one, kind, names[0]) for kind, many in groups.items() for one in many]
     return [*_uses(groups, names[0]), *said, *_ceilings(timed)]
@@ -113,11 +89,11 @@ def _ceilings(timed: Sequence[Measured]) -> list[Conclusion]:
     return made
 
 
-def _uses(groups: Mapping[str, Sequence[Pooled]], first: str) -> list[Conclusion]:
-    best: dict[str, list[tuple[str, Pooled]]] = {}
+def _uses(groups: Mapping[str, Sequence[_Pooled]], first: str) -> list[Conclusion]:
+    best: dict[str, list[tuple[str, _Pooled]]] = {}
     for kind, many in groups.items():
-        faster = [one for one in many if one.low > 1 and one.count(Difference.FASTER)]
-        top = max(faster, key=lambda one: one.ratio, default=None)
+        faster = [one for one in many if one.whole.difference is Difference.FASTER]
+        top = max(faster, key=lambda one: one.whole.ratio, default=None)
         best.setdefault(top.setting.id if top else "", []).extend([(kind, top)] if top else [(kind, many[0])])
     made = []
     for name, kinds in best.items():
@@ -138,7 +114,7 @@ def _how(setting: Setting) -> str:
     return " ".join(parts) if parts else "no variable set"
 
 
-def _said(one: Pooled, kind: str, first: str) -> Conclusion:
+def _said(one: _Pooled, kind: str, first: str) -> Conclusion:
     total = len(one.each)
     counts = [
         f"{word} {one.count(difference)}"
@@ -148,10 +124,10 @@ def _said(one: Pooled, kind: str, first: str) -> Conclusion:
             (Difference.NONE, "no difference shown on"),
         )
     ]
-    shown = one.low > 1 or one.high < 1
+    shown = one.whole.difference in {Difference.FASTER, Difference.SLOWER}
     what = _interval(one) + f" than {first}" if shown else f"no difference to {first} is shown {_range(one)}"
     text = f"{one.setting.id}, {count_text(total, f'{kind} product')}: {what}; {', '.join(counts)}."
-    against = Difference.SLOWER if one.ratio > 1 else Difference.FASTER
+    against = Difference.SLOWER if one.whole.ratio > 1 else Difference.FASTER
     odd = [result.case.title or result.case.id for result, found in zip(one.results, one.each, strict=True)
            if found.difference is against]  # fmt: skip
     if odd and shown:
@@ -161,18 +137,18 @@ def _said(one: Pooled, kind: str, first: str) -> Conclusion:
     return Conclusion("setting", text, evidence, shown=shown)
 
 
-def _interval(one: Pooled) -> str:
+def _interval(one: _Pooled) -> str:
     """Return ``12 % slower (95 % interval 9 to 14 %)``."""
-    word = "faster" if one.ratio > 1 else "slower"
-    ends = sorted(abs(end - 1) * 100 for end in (one.low, one.high))
-    digits = 0 if ends[1] >= 10 else 1
-    return (
-        f"{abs(one.ratio - 1) * 100:.{digits}f} % {word} (95 % interval {ends[0]:.{digits}f} to {ends[1]:.{digits}f} %)"
-    )
+    whole = one.whole
+    word = "faster" if whole.ratio > 1 else "slower"
+    ends = sorted(abs(end - 1) * 100 for end in (whole.low, whole.high))
+    digits = 0 if ends[1] >= _WHOLE else 1
+    text = f"{abs(whole.ratio - 1) * 100:.{digits}f} % {word}"
+    return f"{text} (95 % interval {ends[0]:.{digits}f} to {ends[1]:.{digits}f} %)"
 
 
-def _range(one: Pooled) -> str:
-    return f"(95 % interval {(one.low - 1) * 100:+.1f} to {(one.high - 1) * 100:+.1f} %)"
+def _range(one: _Pooled) -> str:
+    return f"(95 % interval {(one.whole.low - 1) * 100:+.1f} to {(one.whole.high - 1) * 100:+.1f} %)"
 
 
 def _listed(words: Sequence[str]) -> str:

@@ -6,8 +6,9 @@ import re
 from collections.abc import Sequence
 
 from rocmend.bench.case import UNITS, Case, Setting
+from rocmend.bench.compare import Overall, compared, matched, overall
 from rocmend.bench.records import BenchRun, Measured
-from rocmend.bench.stats import Comparison, Difference, compare
+from rocmend.bench.stats import Comparison, Difference, Summary
 from rocmend.core.units import count_text, size_text, time_text
 from rocmend.core.verdict import Verdict
 from rocmend.report.document import Block, Card, Cell, Code, Document, Pairs, Section, Table, Text, Tone, table
@@ -63,28 +64,28 @@ def _best(timed: Sequence[Measured]) -> str:
 
 def _overall(run: BenchRun, setting: Setting) -> str:
     """Say what a setting does to the speed, in all cases."""
-    found = [made for pair in _pairs(run, setting) if (made := compare(*pair)).ratio is not None]
-    if not found:
+    pairs = matched(run, setting.id)
+    found = [(pair, made) for pair in pairs if (made := compared(*pair)).low is not None]
+    whole = overall([pair for pair, _ in found])
+    if whole is None:
         return f"{setting.id} can't be compared with {run.settings[0].id}."
-    counts = [
-        f"{kind.value} in {count}"
-        for kind in (Difference.FASTER, Difference.SLOWER, Difference.NONE)
-        if (count := sum(item.difference is kind for item in found))
-    ]
-    cases = count_text(len(found), "case")
-    return f"{setting.id} against {run.settings[0].id}, {cases}: {', '.join(counts)}."
+    counts = counts_text([made for _, made in found])
+    return (
+        f"{setting.id} against {run.settings[0].id}, {count_text(len(found), 'case')}: {counts}; {overall_text(whole)}."
+    )
 
 
-def _pairs(
-    run: BenchRun, setting: Setting
-) -> list[tuple[tuple[tuple[float, ...], ...], tuple[tuple[float, ...], ...]]]:
-    by = {(item.case.id, item.setting.id): item for item in run.results}
-    first = run.settings[0].id
-    return [
-        (by[case, first].blocks, by[case, setting.id].blocks)
-        for case in dict.fromkeys(item.case.id for item in run.results)
-        if (case, first) in by and (case, setting.id) in by
-    ]
+def counts_text(found: Sequence[Comparison]) -> str:
+    """Return how many came out how: ``faster in 3, no difference shown in 2``."""
+    kinds = (Difference.FASTER, Difference.SLOWER, Difference.NONE, Difference.INCOMPARABLE)
+    counts = [(kind, sum(item.difference is kind for item in found)) for kind in kinds]
+    return ", ".join(f"{kind.value} in {count}" for kind, count in counts if count)
+
+
+def overall_text(whole: Overall) -> str:
+    """Return a geometric mean in words."""
+    mean = "" if whole.cases == 1 else "geometric mean "
+    return f"{mean}{whole.ratio:.3f}x the speed, {whole.low:.3f} to {whole.high:.3f}"
 
 
 def run_blocks(run: BenchRun, pictures: Sequence[Block] = ()) -> list[Block]:
@@ -133,7 +134,7 @@ def _cell(item: Measured | None, first: Measured | None) -> Cell:
         return Cell(text)
     if first.summary is None:
         return Cell(text)
-    found = compare(first.blocks, item.blocks)
+    found = compared(first, item)
     return Cell(f"{text} {difference_text(found)}", TONES.get(found.difference, Tone.PLAIN))
 
 
@@ -150,7 +151,7 @@ def interval_text(item: Measured) -> str:
     """Return a figure with half its interval: ``32.7 ±0.2``."""
     ends, figure = item.interval, item.figure
     if ends is None or figure is None:
-        return ""
+        return figure_text(figure)
     half = max(ends[1] - figure, figure - ends[0])
     return f"{figure_text(figure)} ±{figure_text(half, digits=2)}"
 
@@ -210,13 +211,21 @@ def _more(run: BenchRun) -> Section:
                 time_text(item.summary.median * 1e3),
                 "" if item.prepared.first_s is None else time_text(item.prepared.first_s * 1e3),
                 f"{item.summary.runs:,} in {item.summary.blocks}",
+                _outliers(item.summary),
                 size_text(peak) if peak else "",
             ]
         )
-    names = ["case", "run", "first run", "runs in blocks", "peak memory"]
+    names = ["case", "run", "first run", "runs in blocks", "slow runs", "peak memory"]
     kept = [index for index in range(len(names)) if index == 0 or any(row[index] for row in rows)]
     made = table([names[index] for index in kept], [[row[index] for index in kept] for row in rows])
     return Section("Times", (made, *_bounds(run)), folded=True)
+
+
+def _outliers(summary: Summary) -> str:
+    """Say how many runs were far slower than the median; they count like all others."""
+    if not summary.outliers:
+        return ""
+    return f"{summary.outliers:,}, up to {summary.slowest / summary.median:.1f}x"
 
 
 def _bounds(run: BenchRun) -> list[Block]:
