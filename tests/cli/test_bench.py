@@ -61,7 +61,7 @@ def test_a_run_is_measured_kept_and_gone_on_with(installed: Run, tmp_path: Path)
     (result,) = run.results
     assert result.figure == data["results"][0]["figure"] > 0
     assert data["results"][0]["low"] <= result.figure <= data["results"][0]["high"]
-    assert (result.subject.gfx_target, len(result.blocks)) == ("cpu", 5)
+    assert (result.subject.gfx_target, len(result.blocks)) == ("cpu", 10)
     again = installed(*SMALL, *store, "--resume", "last", "--format", "jsonl")
     assert json.loads(again.out) == {"group": run.group, **data["results"][0]}
 

@@ -68,8 +68,9 @@ def _overall(run: BenchRun, setting: Setting) -> str:
     if whole is None:
         return f"{setting.id} can't be compared with {run.settings[0].id}."
     counts = counts_text([made for _, made in found])
-    text = f"{setting.id} against {run.settings[0].id}: {counts} of {count_text(len(found), 'case')}"
-    return f"{text}; {overall_text(whole)}."
+    return (
+        f"{setting.id} against {run.settings[0].id}, {count_text(len(found), 'case')}: {counts}; {overall_text(whole)}."
+    )
 
 
 def counts_text(found: Sequence[Comparison]) -> str:
