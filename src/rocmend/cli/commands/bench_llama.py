@@ -138,7 +138,7 @@ def command(
         "bench llama",
         common,
         lambda bench: _suite(bench, model, tests, builds, backends, chosen, check=not no_check, longest_s=limit or 0.0),
-        (QUICK, STANDARD),
+        efforts=(QUICK, STANDARD),
     )
 
 
