@@ -78,6 +78,7 @@ def curves(results: Sequence[Measured]) -> list[Block]:
     for result in results:
         if result.figure is not None and (test := test_of(result)):
             series[str(result.case.parameters["model"]), test][result.setting.id].append(result)
+    order = dict.fromkeys(result.setting.id for result in results)  # one setting looks the same in each plot
     plots: list[Block] = []
     for (model, test), settings in series.items():
         if len({depth_of(result) for some in settings.values() for result in some}) < _LEAST_DEPTHS:
@@ -90,7 +91,8 @@ def curves(results: Sequence[Measured]) -> list[Block]:
                     for one in sorted(some, key=depth_of)
                 ),
             )
-            for setting, some in settings.items()
+            for setting in order
+            if (some := settings.get(setting))
         )
         caption = f"{model}, {TESTS[test]}"
         plots.append(Plot(Axis("Tokens in the context before"), Axis("Speed", "tok/s"), lines, caption))
