@@ -12,29 +12,16 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from rocmend.bench.conclusion import Conclusion
 from rocmend.bench.records import Measured, subject_of
 from rocmend.bench.stats import Difference, compare
+
+__all__ = ["TESTS", "Conclusion", "Line", "conclusions", "fit"]
 
 TESTS = {"prompt": "reading a prompt", "generate": "generating"}
 """What a case of a language model has tokens of, and what it is called."""
 _FEWEST_POINTS = 3
 """Depths or models that a fit is made through at least: two lie on any line."""
-
-
-class Conclusion(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A statement.
-
-    Attributes:
-        topic: ``best``, ``crossing``, ``decay``, ``size`` or ``limit``.
-        text: The statement, a sentence or two.
-        evidence: The cases under their settings that it rests on, as the store calls them.
-        shown: The intervals carry it; false where the statement is that nothing is shown.
-    """
-
-    topic: str
-    text: str
-    evidence: tuple[str, ...]
-    shown: bool = True
 
 
 class Line(msgspec.Struct, frozen=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -27,10 +27,13 @@ if TYPE_CHECKING:
     from rocmend.bench.suite import Suite
     from rocmend.machine.facts import Machine
     from rocmend.machine.root import ChosenPython
+    from rocmend.report.document import Block
 
 __all__ = ["Bench", "BenchOptions", "bench_options", "run_bench"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+Pictures = Callable[["BenchRun"], "Sequence[Block]"]
 
 _MOST_PREPARING_S = 8.0
 """Seconds that a case is about to take before it is timed, for the estimate."""
@@ -134,13 +137,16 @@ class Bench:
         return Torch(self._stack.enter_context(importable()), python, self.common.device)
 
 
-def run_bench(command: str, common: BenchOptions, make: Callable[[Bench], Suite]) -> None:
+def run_bench(
+    command: str, common: BenchOptions, make: Callable[[Bench], Suite], pictures: Pictures = lambda _run: []
+) -> None:
     """Make a suite, run it, print what came out and leave.
 
     Args:
         command: The command's path: ``bench gemm``.
         common: The options.
         make: Makes the suite.
+        pictures: Draws a run; what it returns stands below the figures.
     """
     if common.no_store and (common.resume or common.store_path):
         raise UsageError("--no-store", "it cannot be given together with --store or --resume.")
@@ -169,7 +175,7 @@ def run_bench(command: str, common: BenchOptions, make: Callable[[Bench], Suite]
     if run is None:
         _list(command, suite, common.output_format)
     else:
-        _print(command, run, common.output_format)
+        _print(command, run, common.output_format, pictures)
 
 
 def _about_s(suite: Suite, effort: Effort) -> float:
@@ -192,7 +198,7 @@ def _list(command: str, suite: Suite, output_format: str) -> None:
     )
 
 
-def _print(command: str, run: BenchRun, output_format: str) -> None:
+def _print(command: str, run: BenchRun, output_format: str, pictures: Pictures) -> None:
     from rocmend.bench.compare import run_data
     from rocmend.bench.records import row_of
     from rocmend.cli.output import json_lines
@@ -200,4 +206,4 @@ def _print(command: str, run: BenchRun, output_format: str) -> None:
 
     outcome = Outcome(command, run_data(run), CLEAN if run.clean else FINDINGS)
     others = {"jsonl": lambda: json_lines({"group": run.group, **row_of(item)} for item in run.results)}
-    finish(outcome, output_format, lambda: run_document(run), others=others)
+    finish(outcome, output_format, lambda: run_document(run, pictures(run)), others=others)

@@ -19,11 +19,11 @@ MOST_NAMED = 6
 """Cases named in a card before the rest is counted."""
 
 
-def run_document(run: BenchRun) -> Document:
+def run_document(run: BenchRun, pictures: Sequence[Block] = ()) -> Document:
     """Lay out a run: the answer, the figures, what has none and why, and where it ran."""
     summary, tone = run_summary(run)
     footer = f"Run {run.group}: `rocmend store ls --group {run.group}` lists its records."
-    return Document(run.title, summary, tone, tuple(run_blocks(run)), footer)
+    return Document(run.title, summary, tone, tuple(run_blocks(run, pictures)), footer)
 
 
 def run_summary(run: BenchRun) -> tuple[str, Tone]:
@@ -32,9 +32,11 @@ def run_summary(run: BenchRun) -> tuple[str, Tone]:
     ran = [item for item in run.results if item.verdict not in QUIET]
     where = _where(run)
     text = f"{len(timed)} of {count_text(len(ran), 'figure')} measured{f' on {where}' if where else ''}."
-    for setting in run.settings[1:]:
-        text += f" {_overall(run, setting)}"
-    if len(run.settings) == 1 and timed:
+    if run.conclusions:
+        text += f" {run.conclusions[0].text}"
+    else:
+        text += "".join(f" {_overall(run, setting)}" for setting in run.settings[1:])
+    if len(run.settings) == 1 and timed and not run.conclusions:
         text += f" {_best(timed)}"
     if wrong := sum(item.verdict is Verdict.WRONG_OUTPUT for item in run.results):
         text += f" {count_text(wrong, 'result')} wrong, which gets no figure."
@@ -86,12 +88,18 @@ def overall_text(whole: Overall) -> str:
     return f"{mean}{whole.ratio:.3f}x the speed, {whole.low:.3f} to {whole.high:.3f}"
 
 
-def run_blocks(run: BenchRun) -> list[Block]:
+def run_blocks(run: BenchRun, pictures: Sequence[Block] = ()) -> list[Block]:
     """Lay out everything below the answer."""
-    blocks: list[Block] = [*_figures(run), *_failures(run)]
+    blocks: list[Block] = [*_conclusions(run), *_figures(run), *pictures, *_failures(run)]
     blocks += [Text(f"{escaped(note)}.", Tone.WARNING) for note in run.notes]
     blocks += [_more(run), *_settings(run.settings), Pairs(_subject(run))]
     return blocks
+
+
+def _conclusions(run: BenchRun) -> list[Block]:
+    """Lay out what the figures say, but for the first statement, which is the answer already."""
+    said = run.conclusions[1:]
+    return [Text("\n".join(f"- {escaped(one.text)}" for one in said))] if said else []
 
 
 def _figures(run: BenchRun) -> list[Table]:
@@ -227,12 +235,8 @@ def _bounds(run: BenchRun) -> list[Block]:
 
 
 def _settings(settings: Sequence[Setting]) -> list[Block]:
-    rows = []
-    for setting in settings:
-        parts = [_variable(name, value) for name, value in setting.env.items()]
-        parts += [f"{name}: {value}" for name, value in setting.options.items()]
-        if parts or setting.note:
-            rows.append((setting.id, ", ".join(parts) or "nothing set", setting.note))
+    told = [setting for setting in settings if setting.env or setting.options or setting.note]
+    rows = [(setting.id, _set(setting) or "nothing set", setting.note) for setting in told]
     return [Pairs(tuple(rows))] if rows else []
 
 
@@ -254,18 +258,19 @@ def list_document(title: str, cases: Sequence[Case], settings: Sequence[Setting]
     made = table(["case", "unit"], [[case.id, case.unit] for case in cases])
     named = table(
         ["setting", "variables", "what for"],
-        [
-            [setting.id, ", ".join(_variable(name, value) for name, value in setting.env.items()), setting.note]
-            for setting in settings
-        ],
+        [[setting.id, _set(setting), setting.note] for setting in settings],
     )
     summary = f"{count_text(len(cases), 'case')} under {count_text(len(settings), 'setting')}."
     footer = "`--select GLOB` and `--setting ID` choose some of them."
     return Document(title, summary, Tone.PLAIN, (made, named), footer)
 
 
-def _variable(name: str, value: str | None) -> str:
-    return f"{name} unset" if value is None else f"{name}={value}"
+def _set(setting: Setting) -> str:
+    """Return what a setting sets; where that is nothing, the variables that it takes away."""
+    given = [f"{name}={value}" for name, value in setting.env.items() if value is not None]
+    given += [f"{name}: {value}" for name, value in setting.options.items()]
+    taken = ", ".join(setting.env)
+    return ", ".join(given) or (f"{taken} unset" if taken else "")
 
 
 def escaped(text: str) -> str:
