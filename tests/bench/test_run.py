@@ -64,7 +64,7 @@ def test_settings_are_timed_in_turn_and_figures_follow() -> None:
     assert [result.figure for result in run.results] == [2.0, 4.0]
     assert run.results[0].interval == (2.0, 2.0)
     turns = [line.split()[-1] for line in suite.log if line.startswith("block")]
-    assert turns == ["slow", "fast", "fast", "slow", "slow", "fast"]
+    assert turns == ["slow", "fast", "fast", "slow", "fast", "slow"]
     assert suite.log[-2:] == ["close fast", "close slow"]
     assert run.clean
 

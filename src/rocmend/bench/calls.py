@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from rocmend.bench.case import Case, Setting
-from rocmend.bench.session import Block, Prepared, Session, Stop, Subject
+from rocmend.bench.session import Block, NotStartedError, Prepared, Session, Stop, Subject
+from rocmend.core.optional import how_to_install
 from rocmend.core.verdict import Verdict
 from rocmend.runner.result import AttemptResult
 from rocmend.runner.run import run_attempt
@@ -16,6 +17,8 @@ from rocmend.runner.spec import AttemptSpec, Limits, PythonCall
 from rocmend.runner.warm import WarmExecutor
 
 LOG_CHARS = 8000
+NO_TORCH = "torch cannot be imported"
+"""How the child's error begins where the interpreter has no torch; see ``runner.torch_device``."""
 
 _VERDICTS = {
     "pass": Verdict.PASS,
@@ -68,6 +71,8 @@ class CallSession(Session):
             "warm_most_s": self._torch.warm_most_s,
         }
         result, found = self._call("prepare", case, arguments)
+        if found.get("error"):
+            raise self._not_started(str(found["error"]))
         verdict, reason = _judged(result, found)
         return Prepared(
             verdict,
@@ -94,6 +99,17 @@ class CallSession(Session):
     def close(self) -> None:
         """End the process."""
         self._process.retire()
+
+    def _not_started(self, error: str) -> NotStartedError:
+        without = error.startswith(NO_TORCH)
+        return NotStartedError(
+            self._torch.python,
+            f"{error}.",
+            why="The benchmarks use the torch of this interpreter.",
+            next_step=f"{how_to_install('torch')} Or name the interpreter of another environment with --python."
+            if without
+            else "`rocmend doctor` says what is wrong; --python names another interpreter, --device cpu takes the CPU.",
+        )
 
     def _call(self, function: str, case: Case, arguments: dict[str, Any]) -> tuple[AttemptResult, dict[str, Any]]:
         call = PythonCall(

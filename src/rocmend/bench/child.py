@@ -39,14 +39,14 @@ def prepare(suite: str, parameters: dict[str, Any], device: str = "auto", warm_m
         warm_most_s: Seconds of warming up at most.
 
     Returns:
-        ``outcome`` (pass, wrong-output, unsupported, oom, error), ``reason``, ``first_s``, ``warm_s``, ``steady``,
-        ``detail``, and what ``begun`` says of the device.
+        ``outcome`` (pass, wrong-output, unsupported, oom, error, infra), ``reason``, ``first_s``, ``warm_s``,
+        ``steady``, ``detail``, and what ``begun`` says of the device; its ``error`` where that did not start.
     """
     from rocmend.runner.child import phase
 
     found = begun(device)
-    if found.pop("error"):
-        return {**found, "outcome": "infra", "reason": "torch or its device did not start"}
+    if found["error"]:
+        return {**found, "outcome": "infra", "reason": found["error"]}
     where = device_of(device)
     make_current(where)
     release()

@@ -10,8 +10,8 @@ import msgspec
 
 from rocmend.bench.case import Case
 from rocmend.bench.records import Measured
-from rocmend.bench.session import Prepared, Session
-from rocmend.bench.stats import half_width, summarize
+from rocmend.bench.session import NotStartedError, Prepared, Session
+from rocmend.bench.stats import half_width, ratio_interval, summarize
 from rocmend.core.verdict import Verdict
 
 
@@ -20,20 +20,21 @@ class Effort(msgspec.Struct, frozen=True):
 
     Attributes:
         block_s: Seconds of a block.
-        least_blocks: Blocks of each setting at least; an interval needs some.
+        least_blocks: Blocks of each setting at least.
         most_blocks: And at most.
-        sure: Half the width of the 95 % interval, over the median, from which on no more blocks are asked for.
+        sure: Half the width of the 95 % intervals, over the median, from which on no more blocks are asked for. It says
+            nothing about where the intervals lie, so stopping there makes no difference out of none.
         least_runs: Runs of a block at least.
     """
 
-    block_s: float = 0.3
-    least_blocks: int = 5
+    block_s: float = 0.2
+    least_blocks: int = 8
     most_blocks: int = 20
     sure: float = 0.01
     least_runs: int = 3
 
 
-QUICK = Effort(block_s=0.1, least_blocks=3, most_blocks=5, sure=0.03)
+QUICK = Effort(block_s=0.1, least_blocks=6, most_blocks=10, sure=0.03)
 STANDARD = Effort()
 
 OnStep = Callable[[str, str], None]
@@ -48,8 +49,8 @@ def measure(
 ) -> dict[str, Measured]:
     """Measure a case under each setting.
 
-    Blocks are taken in turn, forwards and backwards (A B C, C B A …), so that drift of clocks and temperature meets all
-    settings alike.
+    Blocks are taken in turn, forwards or backwards by the Thue-Morse sequence (ABC CBA CBA ABC …), so that drift of
+    clocks and temperature meets all settings alike, even where it is not even.
 
     Args:
         case: The case.
@@ -59,22 +60,32 @@ def measure(
 
     Returns:
         What came out, by setting. One that failed has its verdict and no figure.
+
+    Raises:
+        NotStartedError: Nothing can be measured in any of the sessions.
     """
     started, begin = dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds"), time.monotonic()
     prepared: dict[str, Prepared] = {}
+    not_started: list[NotStartedError] = []
     blocks: dict[str, list[tuple[float, ...]]] = {name: [] for name in sessions}
     for name, session in sessions.items():
         on_step(name, "preparing")
-        prepared[name] = session.prepare(case)
+        try:
+            prepared[name] = session.prepare(case)
+        except NotStartedError as error:
+            not_started.append(error)
+            prepared[name] = Prepared(Verdict.INFRA, error.message)
         if prepared[name].quarantine:
             break
+    if not_started and len(not_started) == len(sessions):
+        raise not_started[0]
     running = [name for name, found in prepared.items() if found.verdict is Verdict.PASS]
     if any(found.quarantine for found in prepared.values()):
         running = []
     for number in range(effort.most_blocks):
         if not running:
             break
-        for name in running if number % 2 == 0 else running[::-1]:
+        for name in running if number.bit_count() % 2 == 0 else running[::-1]:
             on_step(name, "timing")
             block = sessions[name].block(case, effort.block_s, effort.least_runs)
             if block.verdict is Verdict.PASS and block.seconds:
@@ -95,7 +106,10 @@ def measure(
 
 
 def _sure(names: Sequence[str], blocks: Mapping[str, list[tuple[float, ...]]], done: int, effort: Effort) -> bool:
-    return done >= effort.least_blocks and all(half_width(blocks[name]) <= effort.sure for name in names)
+    """Return whether the intervals of figures, and of ratios to the first one, are narrow enough."""
+    if done < effort.least_blocks or not all(half_width(blocks[name]) <= effort.sure for name in names):
+        return False
+    return all(ratio_interval(blocks[names[0]], blocks[name]).half_width <= effort.sure for name in names[1:])
 
 
 def _measured(

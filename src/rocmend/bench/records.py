@@ -27,7 +27,7 @@ class Measured(msgspec.Struct, frozen=True, omit_defaults=True):
         prepared: How it was made ready.
         blocks: Seconds of each run, in the blocks that they were taken in.
         summary: Of the seconds; None where there is no figure.
-        started_at: ISO time (UTC).
+        started_at: ISO time (UTC) at which the case began; settings that were measured in turn have it in common.
         time_ms: Wall time of the case, all its settings.
         setting: The setting.
         bounds: What no run can exceed.
@@ -53,8 +53,8 @@ class Measured(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """The 95 % interval of the figure, the lower end first."""
-        if self.summary is None:
+        """The 95 % interval of the figure, the lower end first; None where there is none."""
+        if self.summary is None or self.summary.low is None or self.summary.high is None:
             return None
         ends = (self.case.figure(self.summary.low), self.case.figure(self.summary.high))
         return min(ends), max(ends)
@@ -63,6 +63,10 @@ class Measured(msgspec.Struct, frozen=True, omit_defaults=True):
     def subject(self) -> Subject:
         """Where it ran."""
         return self.prepared.subject
+
+    def in_turn_with(self, other: Measured) -> bool:
+        """Return whether their blocks were taken in turn, so that they can be compared block by block."""
+        return self.started_at == other.started_at and self.case.id == other.case.id
 
 
 class BenchRun(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -78,6 +82,7 @@ class BenchRun(msgspec.Struct, frozen=True, omit_defaults=True):
         not_run: Case and setting of those that were not started.
         quarantine: Why nothing more was started on this host.
         notes: What else is to be known about the run.
+        machine: What is known about the machine, by name.
     """
 
     group: str
@@ -89,6 +94,7 @@ class BenchRun(msgspec.Struct, frozen=True, omit_defaults=True):
     not_run: tuple[str, ...] = ()
     quarantine: str = ""
     notes: tuple[str, ...] = ()
+    machine: dict[str, str] = {}
 
     @property
     def failed(self) -> tuple[Measured, ...]:
@@ -98,13 +104,21 @@ class BenchRun(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def clean(self) -> bool:
-        """Everything was measured."""
-        return not (self.failed or self.not_run or self.quarantine)
+        """Everything that can be measured here was, and something could be."""
+        return not (self.failed or self.not_run or self.quarantine) and any(item.summary for item in self.results)
 
 
 def subject_of(case: Case, setting: Setting) -> str:
     """Return what a case under a setting is called in the store."""
     return f"{case.id} @ {setting.id}"
+
+
+def row_of(measured: Measured) -> dict[str, Any]:
+    """Return a measurement as JSON values, with its figure and unit; ``Measured`` can be read from it."""
+    ends = {} if measured.interval is None else dict(zip(("low", "high"), measured.interval, strict=True))
+    figure = {} if measured.figure is None else {"figure": measured.figure, **ends, "unit": measured.case.unit}
+    kept: dict[str, Any] = msgspec.to_builtins(measured)
+    return {**figure, **kept}
 
 
 def evidence_of(measured: Measured, group: str) -> Evidence:

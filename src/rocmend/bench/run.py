@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocmend.bench.case import Case, Setting
+from rocmend.bench.conditions import machine_facts
 from rocmend.bench.measure import STANDARD, Effort, measure
 from rocmend.bench.records import KIND, BenchRun, Measured, evidence_of, measured_of, subject_of
-from rocmend.bench.session import Prepared, Session
+from rocmend.bench.session import NotStartedError, Prepared, Session
 from rocmend.bench.suite import Suite
 from rocmend.core.errors import UsageError
 from rocmend.core.verdict import Verdict
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
 OnStart = Callable[[str, int, int], None]
 """Told what is done now: a text, how many cases are done, how many there are."""
-OnResult = Callable[[Measured, int, int], None]
+OnResult = Callable[[Measured, str, int, int], None]
+"""Told of a result: the run's id, how many cases and settings are done, of how many."""
 
 
 def run_suite(  # noqa: PLR0913  each of them is an option of the command
@@ -35,7 +37,7 @@ def run_suite(  # noqa: PLR0913  each of them is an option of the command
     effort: Effort = STANDARD,
     resume: str | None = None,
     on_start: OnStart = lambda _text, _done, _total: None,
-    on_result: OnResult = lambda _measured, _done, _total: None,
+    on_result: OnResult = lambda _measured, _group, _done, _total: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> BenchRun:
     """Run a suite.
@@ -52,6 +54,7 @@ def run_suite(  # noqa: PLR0913  each of them is an option of the command
 
     Raises:
         UsageError: There is no such run to go on with.
+        NotStartedError: Nothing can be measured: no torch, no such device.
     """
     group, finished = _finished(store, suite, resume)
     run = _Run(suite, group, store, machine, effort, on_start, on_result, stop)
@@ -69,8 +72,7 @@ def _finished(store: Store | None, suite: Suite, group: str | None) -> tuple[str
     if store is None:
         raise UsageError("--resume", "a run can only be resumed from a store.")
     if group == "last":
-        start = f"{KIND}-{suite.name}-"
-        group = next((found.group for found in store.groups() if found.group.startswith(start)), group)
+        group = store.last_group(f"{KIND}-{suite.name}-") or group
     found: dict[str, Measured] = {}
     for row in store.query(kind=KIND, group=group):
         if row.evidence.verdict not in {Verdict.INFRA, Verdict.SKIPPED}:
@@ -115,7 +117,12 @@ class _Run:
             for case in cases:
                 if self.quarantine or self.stop():
                     break
-                self._case(case, sessions, stack, len(names))
+                try:
+                    self._case(case, sessions, stack, len(names))
+                except NotStartedError as error:
+                    if not self.results:
+                        raise
+                    self.quarantine = str(error)
         return BenchRun(
             group=self.group,
             suite=self.suite.name,
@@ -125,6 +132,7 @@ class _Run:
             resumed=resumed,
             not_run=tuple(name for name in names if name not in self.results),
             quarantine=self.quarantine,
+            machine=machine_facts(self.machine) if self.machine is not None else {},
         )
 
     def _case(self, case: Case, sessions: dict[str, Session], stack: contextlib.ExitStack, total: int) -> None:
@@ -156,7 +164,7 @@ class _Run:
         if self.store is not None:
             log = {"output.log": measured.prepared.log.encode()} if measured.prepared.log else None
             self.store.add(evidence_of(measured, self.group), machine=self.machine, artifacts=log)
-        self.on_result(measured, self._done, total)
+        self.on_result(measured, self.group, self._done, total)
 
 
 def _skipped(case: Case, setting: Setting, reason: str) -> Measured:

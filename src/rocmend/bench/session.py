@@ -9,6 +9,7 @@ from typing import Any, Self
 import msgspec
 
 from rocmend.bench.case import Case
+from rocmend.core.errors import RocmendError
 from rocmend.core.verdict import Verdict
 
 Stop = Callable[[], bool]
@@ -75,12 +76,22 @@ class Block(msgspec.Struct, frozen=True, omit_defaults=True):
     log: str = ""
 
 
+class NotStartedError(RocmendError):
+    """A session has nothing to measure with: no torch, no such device, no such program."""
+
+    code = "bench"
+
+
 class Session(abc.ABC):
     """Measures cases under one setting. Others may be open at the same time, but only one of them works at a time."""
 
     @abc.abstractmethod
     def prepare(self, case: Case) -> Prepared:
-        """Make a case ready. The case before it is let go of."""
+        """Make a case ready. The case before it is let go of.
+
+        Raises:
+            NotStartedError: Nothing can be measured in this session.
+        """
 
     @abc.abstractmethod
     def block(self, case: Case, time_s: float, least: int = 1) -> Block:

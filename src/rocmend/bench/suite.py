@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from rocmend.bench.case import DEFAULT, Case, Setting
 from rocmend.bench.session import Session, Stop, Subject
+from rocmend.core.errors import UsageError
+from rocmend.core.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from rocmend.machine.facts import Machine
@@ -57,3 +61,57 @@ class Suite(abc.ABC):
         """Return what is known to bound the case's figure there; the tightest one is what a table shows."""
         del case, subject, machine
         return ()
+
+
+class Selected(Suite):
+    """Some cases of a suite under some of its settings.
+
+    Args:
+        whole: The suite.
+        cases: Globs of the ids wanted, with or without the suite's name before them; none for all.
+        settings: Ids or globs of settings; others are compared with the first one. None for all.
+
+    Raises:
+        UsageError: One of them fits nothing.
+    """
+
+    def __init__(self, whole: Suite, cases: Sequence[str] = (), settings: Sequence[str] = ()) -> None:
+        self._whole = whole
+        self.name, self.title = whole.name, whole.title
+        self._cases, self._settings = whole.cases(), whole.settings()
+        if cases:
+            ids = [case.id for case in self._cases]
+            wanted = {name for glob in cases for name in _fitting("--select", glob, ids, f"{self.name}/")}
+            self._cases = [case for case in self._cases if case.id in wanted]
+        if settings:
+            known = {setting.id: setting for setting in self._settings}
+            named = dict.fromkeys(name for glob in settings for name in _fitting("--setting", glob, list(known)))
+            self._settings = [known[name] for name in named]
+
+    def cases(self) -> list[Case]:
+        """Return the cases wanted, in the suite's order."""
+        return self._cases
+
+    def settings(self) -> list[Setting]:
+        """Return the settings wanted, in the order in which they were named."""
+        return self._settings
+
+    def applies(self, case: Case, setting: Setting) -> str:
+        """Say why a case is not run under a setting."""
+        return self._whole.applies(case, setting)
+
+    def open(self, setting: Setting, stop: Stop) -> Session:
+        """Start what measures under a setting."""
+        return self._whole.open(setting, stop)
+
+    def bounds(self, case: Case, subject: Subject, machine: Machine | None) -> tuple[Bound, ...]:
+        """Return what is known to bound the case's figure."""
+        return self._whole.bounds(case, subject, machine)
+
+
+def _fitting(option: str, glob: str, ids: Sequence[str], prefix: str = "") -> list[str]:
+    found = [name for name in ids if fnmatchcase(name, glob) or fnmatchcase(name.removeprefix(prefix), glob)]
+    if not found:
+        near = did_you_mean(glob, ids)
+        raise UsageError(option, f"{glob[:80]!r} fits none.", why=near, next_step="--list shows what there is.")
+    return found
