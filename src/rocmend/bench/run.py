@@ -123,15 +123,18 @@ class _Run:
                     if not self.results:
                         raise
                     self.quarantine = str(error)
+        results = tuple(self.results[name] for name in names if name in self.results)
         return BenchRun(
             group=self.group,
             suite=self.suite.name,
             title=self.suite.title,
             settings=tuple(self.settings.values()),
-            results=tuple(self.results[name] for name in names if name in self.results),
+            results=results,
             resumed=resumed,
             not_run=tuple(name for name in names if name not in self.results),
             quarantine=self.quarantine,
+            notes=tuple(_without(self.suite.left_out())),
+            conclusions=tuple(self.suite.conclusions(results)),
             machine=machine_facts(self.machine) if self.machine is not None else {},
         )
 
@@ -165,6 +168,14 @@ class _Run:
             log = {"output.log": measured.prepared.log.encode()} if measured.prepared.log else None
             self.store.add(evidence_of(measured, self.group), machine=self.machine, artifacts=log)
         self.on_result(measured, self.group, self._done, total)
+
+
+def _without(settings: dict[str, str]) -> list[str]:
+    """Return sentences about settings that were left out, those with the same reason together."""
+    reasons: dict[str, list[str]] = {}
+    for name, reason in settings.items():
+        reasons.setdefault(reason, []).append(name)
+    return [f"Not measured: {', '.join(names)}. {reason}" for reason, names in reasons.items()]
 
 
 def _skipped(case: Case, setting: Setting, reason: str) -> Measured:
