@@ -1,4 +1,4 @@
-"""Numbers along an axis of a tensor whose layout is said, for kernels in Gluon."""
+"""What kernels in Gluon share: numbers along an axis of a tensor whose layout is said, and launches that overlap."""
 
 from __future__ import annotations
 
@@ -31,3 +31,13 @@ def along(AXIS: gl.constexpr, SIZE: gl.constexpr, parent: gl.constexpr, RANK: gl
         if other != AXIS:
             t = t.expand_dims(other)
     return t
+
+
+@gluon.jit
+def begin_behind():
+    """Wait for what the launch before wrote, then let the next one begin.
+
+    In this order: the next one may read weights that were written before this one began to wait.
+    """
+    gl.inline_asm_elementwise("griddepcontrol.wait; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
+    gl.inline_asm_elementwise("griddepcontrol.launch_dependents; // $0", "=r", [], gl.int32, is_pure=False, pack=1)

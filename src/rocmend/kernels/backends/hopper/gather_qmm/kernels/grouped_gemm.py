@@ -22,6 +22,7 @@ import inspect
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 
+from rocmend.kernels.backends.hopper.along import begin_behind
 from rocmend.kernels.backends.hopper.gather_qmm.kernels import grouped_gemm_ptx as blocks
 from rocmend.kernels.backends.hopper.gather_qmm.kernels.grouped_gemm_copies import copy_weights, stage, stage_part
 from rocmend.kernels.backends.hopper.gather_qmm.kernels.grouped_gemm_lists import (
@@ -279,9 +280,7 @@ def grouped_gemm_kernel(
     number = gl.arange(0, EXPERTS, layout=gl.BlockedLayout([1], [32], [WAVEFRONTS], [0])) + nothing()
     write(base + PLACES[COUNTS_AT] + number * 4, number * 0, number * 0 + 1)
     if PDL:
-        # In this order: the next one may read weights that were written before this one began to wait.
-        gl.inline_asm_elementwise("griddepcontrol.wait; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
-        gl.inline_asm_elementwise("griddepcontrol.launch_dependents; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
+        begin_behind()
     second = ()
     if FORM == MXFP4:
         # There are no biases.

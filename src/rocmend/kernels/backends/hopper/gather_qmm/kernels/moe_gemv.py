@@ -42,8 +42,7 @@ PRODUCT = gl.constexpr({**{kind: blocks.product(kind) for kind in blocks.KINDS},
 PRODUCT_OF = gl.constexpr({
     **{kind: blocks.product_of(kind) for kind in blocks.KINDS}, blocks.E2M1: floats.PRODUCT_OF,
 })  # fmt: skip
-SUMMED = gl.constexpr({(count, values): blocks.summed(count, values) for count in WAVEFRONTS for values in (1, 2)})
-SUMMED_OF = gl.constexpr({values: blocks.summed_of(values) for values in (1, 2)})
+SUMMED, SUMMED_OF = gl.constexpr({count: blocks.summed(count) for count in WAVEFRONTS}), gl.constexpr("=&f,f")
 GATHERED, GATHERED_OF = gl.constexpr(blocks.gathered()), gl.constexpr(blocks.GATHERED_OF)
 GATHERED_TWO, GATHERED_TWO_OF = gl.constexpr(floats.gathered()), gl.constexpr(floats.GATHERED_OF)
 
@@ -229,7 +228,7 @@ def moe_gemv_kernel(
         UNITS: Of 16 * SETS rows of a matrix; with GATED of 8 * SETS.
         GATED: Whether there are two matrices.
         HAS_LHS: Whether rows of x are named.
-        SETS: 1, 2 or 3.
+        SETS: 1 or 2.
         SLICES: Wavefronts.
         PARTS: Of 256 columns that each of them has; the last ones may have fewer, or none.
         PDL: Whether the kernel begins before the one before it is done.
@@ -238,7 +237,7 @@ def moe_gemv_kernel(
     WORDS: gl.constexpr = DEPTH * BITS_OF[KIND] // 32
     ROOM: gl.constexpr = ROOM_OF[KIND]
     FLOATS: gl.constexpr = KIND == E2M1
-    gl.static_assert(SETS <= 3, "results of three sets are stored")
+    gl.static_assert(SETS <= 2, "a lane stores the results of one set")
     # What a lane's words are there or not with.
     CHUNK: gl.constexpr = 64 if DEPTH % 128 else 128
     CHUNKS: gl.constexpr = DEPTH // CHUNK
@@ -380,21 +379,13 @@ def moe_gemv_kernel(
             of = [totals[one][0], totals[one][1], totals[one][2], totals[one][3], lane]
             total = gl.inline_asm_elementwise(GATHERED, GATHERED_OF, of, gl.float32, is_pure=True, pack=1)
         sums = sums + (total,)
-    # Lanes of even rows have one set's results, those of odd ones the next one's.
+    # Lanes of even rows have one set's results, those of odd ones the other's.
     total = sums[0]
     if SETS > 1:
         total = gl.where(odd == 0, total, sums[1])
-    if SETS > 2:
-        last = sums[2]
-        if SLICES > 1:
-            total, last = gl.inline_asm_elementwise(
-                SUMMED[SLICES, 2], SUMMED_OF[2], [total, last], (gl.float32, gl.float32), is_pure=False, pack=1
-            )
-    elif SLICES > 1:
-        total = gl.inline_asm_elementwise(SUMMED[SLICES, 1], SUMMED_OF[1], [total], gl.float32, is_pure=False, pack=1)
+    if SLICES > 1:
+        total = gl.inline_asm_elementwise(SUMMED[SLICES], SUMMED_OF, [total], gl.float32, is_pure=False, pack=1)
     quarter = q ^ (odd * 2) if FLOATS else q + odd * 0
     at = out_ptr + ((pair.to(gl.int64) * UNITS + unit) * ROWS + two + quarter * 4) + wavefront * 0
     here = (wavefront == 0) & (quarter < EACH // 4)
     _store(at + odd * (EACH if SETS > 1 else 0), total, here & (odd < SETS), GATED)
-    if SETS > 2:
-        _store(at + 2 * EACH, last, here & (odd == 0), GATED)

@@ -18,7 +18,7 @@ from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 
 from rocmend.kernels.backends.hopper import mma as blocks
-from rocmend.kernels.backends.hopper.along import along
+from rocmend.kernels.backends.hopper.along import along, begin_behind
 from rocmend.kernels.backends.hopper.quantized_matmul.kernels import skinny_gemm_persistent_ptx as blocks_rows
 
 PLACED = gl.constexpr(blocks_rows.placed())
@@ -264,9 +264,7 @@ def _walked(
             _begun(BEHIND), "=r,r,r", [tile * 0 + r * 4, tile * 0 + q * 4], gl.int32, is_pure=False, pack=1
         )
     if PDL and not BY_SIZE:
-        # In this order: the next one may read weights that were written before this one began to wait.
-        _said("griddepcontrol.wait; // $0")
-        _said("griddepcontrol.launch_dependents; // $0")
+        begin_behind()
     given = _asked(x_ptr, rows, x_eights, none, PARTS, SLICES, SIDE)
     LINES: gl.constexpr = min(FETCH, PARTS - (CHUNKS + 2) // 4)
     if LINES > 0 and not BY_SIZE:
