@@ -22,8 +22,8 @@ def test_a_tiny_network_is_measured_behind_its_reference(installed: Run, tmp_pat
     assert done.code == 0, done.err
     results = json.loads(done.out)["data"]["results"]
     assert [one["case"]["id"] for one in results] == [
-        "nn/llm-prompt-tiny/inference/float32/b4",
-        "nn/llm-prompt-tiny/training/float32/b4",
+        "nn/llm-prompt-tiny/inference/float32/b1",
+        "nn/llm-prompt-tiny/training/float32/b1",
     ]
     for one in results:
         assert one["unit"] == "tok/s"
