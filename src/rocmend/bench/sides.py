@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_BYTES = 256 << 20
+_WRITES = "`rocmend bench … --json` writes one."
 _LAST = re.compile(r"last(?:~(\d{1,4}))?")
 
 
@@ -118,17 +119,20 @@ def _run(name: str, store: Callable[[], Store]) -> Side:
         )
     machine = next((row.evidence.machine for row in rows if row.evidence.machine), "")
     facts = machine_facts(opened.machine(machine)) if machine else {}
-    return Side(group, tuple(sorted(found.values(), key=lambda item: item.started_at)), facts)
+    return Side(group, tuple(sorted(found.values(), key=lambda item: (item.started_at, item.case.id))), facts)
 
 
 def _file(path: Path) -> Side:
     data = read_document(path, max_bytes=MAX_BYTES)
     if path.suffix == ".jsonl":
-        return Side(str(path), tuple(_row(line, path) for line in data.splitlines() if line.strip()))
+        rows = tuple(_row(line, path) for line in data.splitlines() if line.strip())
+        if not rows:
+            raise DataError(str(path), "is empty.", next_step=_WRITES)
+        return Side(str(path), rows)
     whole = decode_json(data, dict[str, Any], subject=str(path))
     held = whole.get("data", whole)
     if not isinstance(held, dict) or not held.get("results"):
-        raise DataError(str(path), "holds no run of a benchmark.", next_step="`rocmend bench … --json` writes one.")
+        raise DataError(str(path), "holds no run of a benchmark.", next_step=_WRITES)
     run = _converted(held, BenchRun, path)
     return Side(str(path), run.results, run.machine)
 
@@ -145,6 +149,4 @@ def _converted(value: dict[str, Any], kind: type[T], path: Path) -> T:
     try:
         return msgspec.convert(value, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise DataError(
-            str(path), f"holds no run of a benchmark: {error}.", next_step="`rocmend bench … --json` writes one."
-        ) from error
+        raise DataError(str(path), f"holds no run of a benchmark: {error}.", next_step=_WRITES) from error
