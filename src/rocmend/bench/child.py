@@ -19,6 +19,8 @@ SHORTEST_S = 2e-3
 WARM_LEAST = 3
 _STEADY = 0.02
 _MOST_RUNS = 10_000
+_PATIENCE = 10.0
+"""A block of so many times its time ends with the runs that it has: a run of seconds is as good as many short ones."""
 
 
 class _Ready:
@@ -84,7 +86,7 @@ def block(time_s: float, least: int = 1) -> dict[str, Any]:
 
     Args:
         time_s: Seconds, about.
-        least: Samples at least.
+        least: Samples at least; runs that take many times ``time_s`` are not waited for.
 
     Returns:
         ``outcome``, ``reason`` and ``seconds``, the time of one run in each sample.
@@ -96,7 +98,9 @@ def block(time_s: float, least: int = 1) -> dict[str, Any]:
     begin = time.perf_counter()
     gc.disable()
     try:
-        while len(seconds) < least or (time.perf_counter() - begin < time_s and len(seconds) < _MOST_RUNS):
+        while (passed := time.perf_counter() - begin) < time_s or not seconds or len(seconds) < least:
+            if seconds and (len(seconds) >= _MOST_RUNS or passed > _PATIENCE * time_s > 0):
+                break
             seconds.append(_sample(workload.run, device, _Ready.inner))
     except Exception as error:  # noqa: BLE001  as above
         return {**outcome_of(error), "seconds": seconds}
