@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rocmend.machine.root import ChosenPython
     from rocmend.report.document import Block
 
-__all__ = ["Bench", "BenchOptions", "bench_options", "run_bench"]
+__all__ = ["Bench", "BenchOptions", "bench_options", "run_bench", "run_options"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -56,8 +56,8 @@ class BenchOptions(msgspec.Struct, frozen=True, kw_only=True):
         output_format: What the result is printed as.
     """
 
-    device: str
-    python: ChosenPython | None
+    device: str = "auto"
+    python: ChosenPython | None = None
     quick: bool
     time_s: float | None
     settings: tuple[str, ...]
@@ -68,12 +68,16 @@ class BenchOptions(msgspec.Struct, frozen=True, kw_only=True):
     resume: str | None
     output_format: str
 
-    @property
-    def effort(self) -> Effort:
-        """How much is done for a figure."""
+    def effort(self, efforts: tuple[Effort, Effort] | None = None) -> Effort:
+        """Return how much is done for a figure.
+
+        Args:
+            efforts: The suite's own, for ``--quick`` and otherwise.
+        """
         from rocmend.bench.measure import QUICK, STANDARD
 
-        chosen = QUICK if self.quick else STANDARD
+        quick, standard = efforts or (QUICK, STANDARD)
+        chosen = quick if self.quick else standard
         if self.time_s is None:
             return chosen
         blocks = chosen.most_blocks
@@ -81,18 +85,22 @@ class BenchOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def bench_options(function: F) -> F:
+    """Add the options that a benchmark in torch has; they are passed as ``common``, a ``BenchOptions``."""
+    device = click.option(
+        "--device", metavar="DEVICE", default="auto", show_default=True, help="auto, cpu, cuda, or e.g. cuda:1."
+    )
+    return device(python_option(run_options(function)))
+
+
+def run_options(function: F) -> F:
     """Add the options that every benchmark has; they are passed as ``common``, a ``BenchOptions``."""
 
     @functools.wraps(function)
     def packed(**values: Any) -> Any:
-        own = {name: values.pop(name) for name in BenchOptions.__struct_fields__}
+        own = {name: values.pop(name) for name in BenchOptions.__struct_fields__ if name in values}
         return function(common=BenchOptions(**own), **values)
 
     options: tuple[Callable[[Any], Any], ...] = (
-        click.option(
-            "--device", metavar="DEVICE", default="auto", show_default=True, help="auto, cpu, cuda, or e.g. cuda:1."
-        ),
-        python_option,
         click.option("--setting", "settings", metavar="ID", multiple=True, help=_SETTING),
         click.option("--select", metavar="GLOB", multiple=True, help="Only the cases whose id fits. Repeatable."),
         click.option("--quick", is_flag=True, help="Less time for each figure; the intervals are wider."),
@@ -138,7 +146,11 @@ class Bench:
 
 
 def run_bench(
-    command: str, common: BenchOptions, make: Callable[[Bench], Suite], pictures: Pictures = lambda _run: []
+    command: str,
+    common: BenchOptions,
+    make: Callable[[Bench], Suite],
+    pictures: Pictures = lambda _run: [],
+    efforts: tuple[Effort, Effort] | None = None,
 ) -> None:
     """Make a suite, run it, print what came out and leave.
 
@@ -147,14 +159,17 @@ def run_bench(
         common: The options.
         make: Makes the suite.
         pictures: Draws a run; what it returns stands below the figures.
+        efforts: How much is done for a figure with ``--quick`` and otherwise, where it is not what others do.
     """
     if common.no_store and (common.resume or common.store_path):
         raise UsageError("--no-store", "it cannot be given together with --store or --resume.")
     with contextlib.ExitStack() as stack:
         resumable = stack.enter_context(Resumable(kept=not common.no_store))
         progress = stack.enter_context(Progress(f"rocmend {command}", "reading the machine"))
+        from rocmend.bench.conditions import conditions
         from rocmend.bench.run import run_suite
         from rocmend.bench.suite import Selected
+        from rocmend.bench.telemetry import telemetry
         from rocmend.store.store import Store
 
         machine = take_snapshot(None, python=common.python)
@@ -162,15 +177,21 @@ def run_bench(
         run: BenchRun | None = None
         if not common.list_only:
             store = None if common.no_store else stack.enter_context(Store.open(common.store_path))
-            progress.expect(_about_s(suite, common.effort))
+            gpu = common.device != "cpu"
+            notes = conditions(gpu=gpu)
+            watch = stack.enter_context(telemetry(gpu=gpu))
+            effort = common.effort(efforts)
+            progress.expect(_about_s(suite, effort))
             run = run_suite(
                 suite,
                 store=store,
                 machine=machine,
-                effort=common.effort,
+                effort=effort,
                 resume=common.resume,
                 on_start=progress,
                 on_result=lambda _result, group, done, total: resumable.note(group, done, total),
+                watch=watch,
+                notes=notes,
             )
     if run is None:
         _list(command, suite, common.output_format)

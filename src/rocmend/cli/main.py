@@ -59,7 +59,7 @@ _SECTIONS = {
     "Start here": ("check", "demo"),
     "Understand": ("doctor", "machine", "wheel", "targets", "kb"),
     "Fix": ("env", "lab"),
-    "Measure": ("bench", "compare"),
+    "Measure": ("bench", "compare", "report"),
     "Prove": ("probe", "kernels", "store", "share"),
     "Port": ("port",),
     "Run": ("mlx",),

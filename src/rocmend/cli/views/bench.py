@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from rocmend.bench.case import UNITS, Case, Setting
 from rocmend.bench.compare import Overall, compared, matched, overall
 from rocmend.bench.records import BenchRun, Measured
+from rocmend.bench.session import Subject
 from rocmend.bench.stats import Comparison, Difference, Summary
-from rocmend.core.units import count_text, size_text, time_text
+from rocmend.cli.views.bench_sensors import mark, sensor_notes, sensor_table
+from rocmend.core.units import count_text, listed, size_text, time_text
 from rocmend.core.verdict import Verdict
 from rocmend.report.document import Block, Card, Cell, Code, Document, Pairs, Section, Table, Text, Tone, table
 
@@ -48,10 +50,13 @@ def run_summary(run: BenchRun) -> tuple[str, Tone]:
 
 
 def _where(run: BenchRun) -> str:
-    subject = next((item.subject for item in run.results if item.subject.device_name), None)
-    if subject is None:
-        return ""
-    return f"{subject.device_name} ({subject.gfx_target})" if subject.gfx_target else subject.device_name
+    names = dict.fromkeys(_device(item.subject) for item in run.results if item.subject.device_name)
+    return listed(list(names)) if len(names) <= 3 else f"{len(names)} devices"
+
+
+def _device(subject: Subject) -> str:
+    target = "" if subject.gfx_target in {"", subject.device} else f" ({subject.gfx_target})"
+    return f"{subject.device_name}{target}"
 
 
 def _best(timed: Sequence[Measured]) -> str:
@@ -90,9 +95,9 @@ def overall_text(whole: Overall) -> str:
 
 def run_blocks(run: BenchRun, pictures: Sequence[Block] = ()) -> list[Block]:
     """Lay out everything below the answer."""
-    blocks: list[Block] = [*_conclusions(run), *_figures(run), *pictures, *_failures(run)]
-    blocks += [Text(f"{escaped(note)}.", Tone.WARNING) for note in run.notes]
-    blocks += [_more(run), *_settings(run.settings), Pairs(_subject(run))]
+    blocks: list[Block] = [*_conclusions(run), *_figures(run), *sensor_notes(run), *pictures, *_failures(run)]
+    blocks += [Text(f"{escaped(note[:1].upper() + note[1:])}.", Tone.WARNING) for note in run.notes]
+    blocks += [_more(run), *_checks(run), *_settings(run.settings), Pairs(_subject(run))]
     return blocks
 
 
@@ -129,7 +134,7 @@ def _cell(item: Measured | None, first: Measured | None) -> Cell:
         return Cell("not run", Tone.MUTED)
     if item.summary is None:
         return Cell(item.verdict.value, Tone.MUTED if item.verdict in QUIET else Tone.ERROR)
-    text = f"{interval_text(item)}{_of_bound(item, ' (', ')')}"
+    text = f"{interval_text(item)}{mark(item)}{_of_bound(item, ' (', ')')}"
     if first is None or first is item:
         return Cell(text)
     if first.summary is None:
@@ -218,7 +223,8 @@ def _more(run: BenchRun) -> Section:
     names = ["case", "run", "first run", "runs in blocks", "slow runs", "peak memory"]
     kept = [index for index in range(len(names)) if index == 0 or any(row[index] for row in rows)]
     made = table([names[index] for index in kept], [[row[index] for index in kept] for row in rows])
-    return Section("Times", (made, *_bounds(run)), folded=True)
+    sensors = sensor_table(run.results, settings=len(run.settings) > 1)
+    return Section("Times", (made, *sensors, *_bounds(run)), folded=True)
 
 
 def _outliers(summary: Summary) -> str:
@@ -234,6 +240,17 @@ def _bounds(run: BenchRun) -> list[Block]:
     return [Text("Bounds:\n\n" + "\n".join(lines))] if lines else []
 
 
+def _checks(run: BenchRun) -> list[Block]:
+    """Lay out how the output was checked, where a suite says so."""
+    rows: dict[tuple[str, str], tuple[str, str, str]] = {}
+    for item in run.results:
+        output, doubt = item.prepared.detail.get("output"), item.prepared.detail.get("doubt")
+        for text in (output.get("said") if isinstance(output, dict) else None, doubt):
+            if isinstance(text, str) and item.prepared.verdict is Verdict.PASS:
+                rows[item.setting.id, text] = (item.setting.id, text, "")
+    return [Section("Output compared with the CPU", (Pairs(tuple(rows.values())),))] if rows else []
+
+
 def _settings(settings: Sequence[Setting]) -> list[Block]:
     told = [setting for setting in settings if setting.env or setting.options or setting.note]
     rows = [(setting.id, _set(setting) or "nothing set", setting.note) for setting in told]
@@ -245,8 +262,8 @@ def _subject(run: BenchRun) -> tuple[tuple[str, str, str], ...]:
     for item in run.results:
         subject = item.subject
         if subject.device_name:
-            target = f" ({subject.gfx_target})" if subject.gfx_target not in {"", subject.device} else ""
-            rows["device"] = ("device", f"{subject.device_name}{target}", subject.device)
+            name = _device(subject)
+            rows[f"device {name}"] = ("device", name, subject.device)
         if subject.versions:
             text = ", ".join(f"{name} {version}" for name, version in subject.versions.items())
             rows.setdefault(f"software {text}", ("software", text, ""))
