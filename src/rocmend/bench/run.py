@@ -183,7 +183,7 @@ def _without(left_out: dict[str, str]) -> list[str]:
     reasons: dict[str, list[str]] = {}
     for name, reason in left_out.items():
         reasons.setdefault(reason, []).append(name)
-    return [f"Not measured: {', '.join(names)}. {reason}" for reason, names in reasons.items()]
+    return [f"Not measured: {', '.join(names)} ({reason})" for reason, names in reasons.items()]
 
 
 def _skipped(case: Case, setting: Setting, reason: str) -> Measured:
