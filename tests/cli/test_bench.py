@@ -111,3 +111,23 @@ def test_a_run_answers_first_and_shows_figures_side_by_side() -> None:
     drawn = io.StringIO()
     terminal.render(document, drawn, width=80)
     assert max(map(len, drawn.getvalue().splitlines())) <= 80
+
+
+def test_a_figure_whose_clocks_were_not_steady_is_marked_and_says_why() -> None:
+    setting = Setting("default")
+    sensors = {
+        "clock_mhz": {"mean": 2600.0, "low": 2300.0, "high": 2900.0},
+        "temperature_c": {"mean": 94.0, "low": 93.5, "high": 94.5},
+        "throttle": {"temperature": 0.4},
+        "notes": ["throttled by temperature in 40% of the readings"],
+    }
+    cases = [Case(f"gemm/{name}", "gemm", {}, "TFLOPS", 4e12) for name in ("a", "b")]
+    hot, cool = (_measured(case, setting, 1.0) for case in cases)
+    results = (msgspec.structs.replace(hot, telemetry=sensors), cool)
+    notes = ("this machine runs on its battery",)
+    text = markdown.render(run_document(BenchRun("bench-1", "gemm", "Products", (setting,), results, notes=notes)))
+    assert "*" in text.split("| a |")[1].split("|")[0]
+    assert "*" not in text.split("| b |")[1].split("|")[0]
+    assert "a (default): throttled by temperature in 40% of the readings." in text
+    assert "| a | 2,600 (2,300 to 2,900) | 94 |" in text
+    assert "This machine runs on its battery." in text
