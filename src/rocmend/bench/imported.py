@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import os
+import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from rocmend.bench.case import Case, Setting
 from rocmend.bench.importers.importer import Document, Entry, importer_of
 from rocmend.bench.llama.build import target_in
 from rocmend.bench.llama.rows import Row, test_name
-from rocmend.bench.records import Measured, evidence_of
+from rocmend.bench.records import IMPORTED, Measured, evidence_of
 from rocmend.bench.session import Prepared, Subject
 from rocmend.bench.stats import summarize
 from rocmend.core.documents import MALFORMED, read_document
@@ -25,8 +26,6 @@ from rocmend.core.evidence import Evidence, identity_of
 if TYPE_CHECKING:
     from rocmend.store.store import Store
 
-KIND = "imported"
-"""The kind of evidence that is kept: never ``bench``, so it is never taken for what this machine did."""
 MAX_FILE_BYTES = 64 << 20
 MAX_FILES = 20_000
 _MAX_DEPTH = 6
@@ -294,13 +293,18 @@ def evidence(item: Imported, group: str) -> Evidence:
     kept = evidence_of(measured_of(item), group)
     row = item.entry.row
     definition = {
-        "kind": KIND,
+        "kind": IMPORTED,
         "file": item.sha256,
         "subject": kept.subject,
         "line": item.entry.line,
         "row": msgspec.to_builtins(row) if row else None,
     }
-    return msgspec.structs.replace(kept, kind=KIND, identity=identity_of(definition))
+    return msgspec.structs.replace(kept, kind=IMPORTED, identity=identity_of(definition))
+
+
+def new_group() -> str:
+    """Return the id under which the results of one import are kept."""
+    return f"{IMPORTED}-{dt.datetime.now(dt.UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
 
 
 def keep(store: Store, results: Iterable[Imported], group: str) -> tuple[int, int]:
@@ -309,7 +313,7 @@ def keep(store: Store, results: Iterable[Imported], group: str) -> tuple[int, in
     Returns:
         How many were kept, and how many it had.
     """
-    known = {row.evidence.identity for row in store.query(kind=KIND)}
+    known = {row.evidence.identity for row in store.query(kind=IMPORTED)}
     kept = there = 0
     for item in results:
         record = evidence(item, group)

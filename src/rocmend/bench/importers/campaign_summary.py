@@ -49,20 +49,17 @@ def _read(document: Document) -> Read:
 def _entry(fields: dict[str | Any, str | Any], line: int) -> Entry:
     if None in fields or None in fields.values():
         raise ValueError("has more or fewer values than the header")
-    row = row_of({**fields, "n_depth": fields["starting_depth"], "samples_ns": _samples(fields)})
+    row = row_of({**fields, "n_depth": fields["starting_depth"]})
+    row = msgspec.structs.replace(row, seconds=_seconds(fields.get("samples_ts", ""), row.tokens))
     return Entry(row, _SHARD.sub("", fields["model"].strip())[:200], fields["toolbox"].strip()[:100], line=line)
 
 
-def _samples(fields: dict[str, str]) -> list[float] | None:
-    """Return the nanoseconds of each repetition, of which the summary has tokens a second."""
-    text = fields.get("samples_ts", "")
-    if not text:
-        return None
-    rates = msgspec.json.decode(text, type=list[float])
+def _seconds(text: str, tokens: int) -> tuple[float, ...]:
+    """Return the time of each repetition, of which the summary has tokens a second."""
+    rates = msgspec.json.decode(text, type=list[float]) if text else []
     if len(rates) > MAX_SAMPLES or not all(rate > 0 for rate in rates):
         raise ValueError("samples_ts holds no rates")
-    tokens = int(fields["n_prompt"]) + int(fields["n_gen"])
-    return [1e9 * tokens / rate for rate in rates]
+    return tuple(tokens / rate for rate in rates)
 
 
 IMPORTER = Importer("campaign-summary", "curve_summary.csv of kyuz0's toolboxes", _recognizes, _read, order=40)

@@ -37,16 +37,15 @@ def command(paths: tuple[Path, ...], store_path: Path | None, no_store: bool, ou
     Imported results are evidence of the kind `imported`, with the file's name, hash and date, and no machine; they are
     never taken for results of this machine. Exit code 1 means that something could not be read.
     """
-    from rocmend.bench.imported import find, keep, measured_of
+    from rocmend.bench.imported import find, keep, measured_of, new_group
     from rocmend.bench.records import row_of
-    from rocmend.bench.run import new_group
     from rocmend.cli.views.bench_import import document
     from rocmend.store.store import Store
 
     if no_store and store_path is not None:
         raise UsageError("--no-store", "it cannot be given together with --store.")
     found = find(paths)
-    group, kept = new_group("import"), (0, 0)
+    group, kept = new_group(), (0, 0)
     if not no_store and found.results:
         with Store.open(store_path) as store:
             kept = keep(store, found.results, group)
