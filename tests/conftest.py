@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,19 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
 os.environ |= _MADE
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Leave tests and the modules that they import, which live until the end, out of each collection of garbage."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 def pytest_unconfigure() -> None:
+    gc.unfreeze()
     for folder in _MADE.values():
         shutil.rmtree(folder, ignore_errors=True)
 
