@@ -31,17 +31,15 @@ os.environ |= _MADE
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Leave tests and the modules that they import, which live until the end, out of each collection of garbage."""
+    """Look for no garbage meanwhile: tests and what they import live until the end."""
     gc.disable()
     try:
         return (yield)
     finally:
-        gc.freeze()
         gc.enable()
 
 
 def pytest_unconfigure() -> None:
-    gc.unfreeze()
     for folder in _MADE.values():
         shutil.rmtree(folder, ignore_errors=True)
 
