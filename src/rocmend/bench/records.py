@@ -17,6 +17,9 @@ from rocmend.core.verdict import Verdict
 KIND = "bench"
 """The kind of evidence that benchmarks leave."""
 
+IMPORTED = "imported"
+"""The kind of others' results: never ``bench``, so that none is taken for what this machine did."""
+
 
 class Measured(msgspec.Struct, frozen=True, omit_defaults=True):
     """A case under a setting.

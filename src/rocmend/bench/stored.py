@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocmend.bench.conditions import machine_facts
-from rocmend.bench.records import KIND, BenchRun, Measured, measured_of
+from rocmend.bench.records import IMPORTED, KIND, BenchRun, Measured, measured_of
 from rocmend.core.errors import UsageError
 from rocmend.core.suggest import unknown
 
@@ -34,7 +34,8 @@ def stored_run(store: Store, group: str) -> BenchRun:
     """
     found: dict[str, Measured] = {}
     machine = ""
-    for row in store.query(kind=KIND, group=group):
+    own = list(store.query(kind=KIND, group=group))
+    for row in own or store.query(kind=IMPORTED, group=group):  # others' results where their import is named
         try:
             found.setdefault(row.evidence.subject, measured_of(row.evidence))
         except msgspec.ValidationError:

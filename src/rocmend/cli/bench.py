@@ -166,8 +166,10 @@ def run_bench(
     with contextlib.ExitStack() as stack:
         resumable = stack.enter_context(Resumable(kept=not common.no_store))
         progress = stack.enter_context(Progress(f"rocmend {command}", "reading the machine"))
+        from rocmend.bench.conditions import conditions
         from rocmend.bench.run import run_suite
         from rocmend.bench.suite import Selected
+        from rocmend.bench.telemetry import telemetry
         from rocmend.store.store import Store
 
         machine = take_snapshot(None, python=common.python)
@@ -175,6 +177,9 @@ def run_bench(
         run: BenchRun | None = None
         if not common.list_only:
             store = None if common.no_store else stack.enter_context(Store.open(common.store_path))
+            gpu = common.device != "cpu"
+            notes = conditions(gpu=gpu)
+            watch = stack.enter_context(telemetry(gpu=gpu))
             effort = common.effort(efforts)
             progress.expect(_about_s(suite, effort))
             run = run_suite(
@@ -185,6 +190,8 @@ def run_bench(
                 resume=common.resume,
                 on_start=progress,
                 on_result=lambda _result, group, done, total: resumable.note(group, done, total),
+                watch=watch,
+                notes=notes,
             )
     if run is None:
         _list(command, suite, common.output_format)

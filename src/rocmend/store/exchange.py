@@ -260,5 +260,5 @@ def _groups(received: Received) -> list[str]:
 
 
 def is_own(evidence: Evidence) -> bool:
-    """Return whether a record was made here and not taken from an archive."""
-    return not evidence.group.startswith(SHARED)
+    """Return whether a record was made here, and not taken from an archive or from results of others."""
+    return evidence.kind != "imported" and not evidence.group.startswith(SHARED)

@@ -10,6 +10,7 @@ from rocmend.bench.compare import Overall, compared, matched, overall
 from rocmend.bench.records import BenchRun, Measured
 from rocmend.bench.session import Subject
 from rocmend.bench.stats import Comparison, Difference, Summary
+from rocmend.cli.views.bench_sensors import mark, sensor_notes, sensor_table
 from rocmend.core.units import count_text, listed, size_text, time_text
 from rocmend.core.verdict import Verdict
 from rocmend.report.document import Block, Card, Cell, Code, Document, Pairs, Section, Table, Text, Tone, table
@@ -94,8 +95,8 @@ def overall_text(whole: Overall) -> str:
 
 def run_blocks(run: BenchRun, pictures: Sequence[Block] = ()) -> list[Block]:
     """Lay out everything below the answer."""
-    blocks: list[Block] = [*_conclusions(run), *_figures(run), *pictures, *_failures(run)]
-    blocks += [Text(f"{escaped(note)}.", Tone.WARNING) for note in run.notes]
+    blocks: list[Block] = [*_conclusions(run), *_figures(run), *sensor_notes(run), *pictures, *_failures(run)]
+    blocks += [Text(f"{escaped(note[:1].upper() + note[1:])}.", Tone.WARNING) for note in run.notes]
     blocks += [_more(run), *_checks(run), *_settings(run.settings), Pairs(_subject(run))]
     return blocks
 
@@ -133,7 +134,7 @@ def _cell(item: Measured | None, first: Measured | None) -> Cell:
         return Cell("not run", Tone.MUTED)
     if item.summary is None:
         return Cell(item.verdict.value, Tone.MUTED if item.verdict in QUIET else Tone.ERROR)
-    text = f"{interval_text(item)}{_of_bound(item, ' (', ')')}"
+    text = f"{interval_text(item)}{mark(item)}{_of_bound(item, ' (', ')')}"
     if first is None or first is item:
         return Cell(text)
     if first.summary is None:
@@ -222,7 +223,8 @@ def _more(run: BenchRun) -> Section:
     names = ["case", "run", "first run", "runs in blocks", "slow runs", "peak memory"]
     kept = [index for index in range(len(names)) if index == 0 or any(row[index] for row in rows)]
     made = table([names[index] for index in kept], [[row[index] for index in kept] for row in rows])
-    return Section("Times", (made, *_bounds(run)), folded=True)
+    sensors = sensor_table(run.results, settings=len(run.settings) > 1)
+    return Section("Times", (made, *sensors, *_bounds(run)), folded=True)
 
 
 def _outliers(summary: Summary) -> str:
