@@ -127,9 +127,8 @@ def _said(name: str, kinds: Mapping[str, _Pooled], first: str) -> Conclusion:
             f"{word.value} on {one.count(word)}" for word in (Difference.FASTER, Difference.SLOWER) if one.count(word)
         ]
         more = f", {' and '.join(counts)}" if counts else ""
-        words.append(
-            f"{total} {_interval(one) if shown else f'no difference above {MARGIN * 100:.0f} % shown {_range(one)}'}{more}"
-        )
+        none = f"no difference above {MARGIN * 100:.0f} % shown {_range(one)}"
+        words.append(f"{total} {_interval(one) if shown else none}{more}")
         against = Difference.SLOWER if one.whole.ratio > 1 else Difference.FASTER
         odd += [
             f"{result.case.title or result.case.id} ({made.difference.value})"
