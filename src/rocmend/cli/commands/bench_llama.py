@@ -52,8 +52,8 @@ def _builds(_ctx: click.Context, _parameter: click.Parameter, texts: tuple[str, 
         ("rocmend bench llama --model model.gguf", "the llama-bench on PATH, each back end that it has"),
         ("rocmend bench llama --model model.gguf --depth 0,2048,8192,32768", "how speed falls with a longer context"),
         (
-            "rocmend bench llama --model model.gguf --build rocm=rocm/bin --build vulkan=vulkan/bin --ubatch 512,1024",
-            "two builds, two batch sizes",
+            "rocmend bench llama --model model.gguf --build new=new/bin --build old=old/bin",
+            "two builds",
         ),
     ),
 )
