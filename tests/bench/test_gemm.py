@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,8 @@ def test_presets_have_each_case_once_and_only_what_torch_has(preset: str) -> Non
             assert case.parameters["n"] % 16 == case.parameters["k"] % 16 == 0
     assert max(case.work for case in preset_cases(preset, dtypes, cpu=True)) <= 2e10
     assert {case.unit for case in cases} == {"TFLOPS", "TOPS"}
+    on_cpu = case_of(Shape(1000, 1000, 1000), "float32", cpu=True)
+    assert (on_cpu.unit, on_cpu.figure(1.0)) == ("GFLOPS", 2.0)
 
 
 def test_the_work_and_the_bytes_of_a_product() -> None:
@@ -160,12 +163,14 @@ ONCE = Effort(block_s=0.0, least_blocks=2, most_blocks=2, least_runs=1)
 CPU = Device("cpu", "cpu", "CPU")
 
 
-def _measured(cases: list[Case], more: dict[str, str | None] | None = None) -> list[Measured]:
+def _measured(
+    cases: list[Case], more: dict[str, str | None] | None = None, setting: Setting = gemm.DEFAULT
+) -> list[Measured]:
     """Measure cases for real, in a process whose environment has more."""
     with importable() as home:
         suite = gemm.Gemm(Torch(home, sys.executable, "cpu", warm_most_s=0.01), cases, CPU)
         if more:
-            setting = msgspec.structs.replace(gemm.DEFAULT, env={**gemm.DEFAULT.env, **more})
+            setting = msgspec.structs.replace(setting, env={**setting.env, **more})
             suite.settings = lambda: [setting]  # type: ignore[method-assign]
         return list(run_suite(suite, effort=ONCE).results)
 
@@ -187,6 +192,29 @@ def test_every_layout_and_dtype_of_a_cpu_is_right() -> None:
     assert [verdict for verdict, _ in list(found.values())[-2:]] == [Verdict.UNSUPPORTED] * 2
     compared = {result.prepared.detail.get("compared") for result in results}
     assert compared == {"all elements", "8 rows, 8 columns, checksums of all elements", None}
+
+
+KEEPS = """
+import json, os, pathlib
+names = ("ROCBLAS_USE_HIPBLASLT", "TORCH_BLAS_PREFER_HIPBLASLT", "PYTORCH_TUNABLEOP_ENABLED")
+found = {name: os.environ[name] for name in names if name in os.environ}
+pathlib.Path(__file__).with_name(os.environ["WHICH"]).write_text(json.dumps(found))
+"""
+
+
+@pytest.mark.cpu
+def test_a_process_has_the_variables_of_its_setting_and_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(KEEPS)
+    for name in ("ROCBLAS_USE_HIPBLASLT", "TORCH_BLAS_PREFER_HIPBLASLT", "PYTORCH_TUNABLEOP_ENABLED"):
+        monkeypatch.setenv(name, "7")
+    case = case_of(Shape(4, 4, 4), "float32")
+    for setting in (gemm.DEFAULT, gemm.HIPBLASLT):
+        (result,) = _measured([case], {"PYTHONPATH": str(tmp_path), "WHICH": setting.id}, setting)
+        assert result.verdict is Verdict.PASS, result.reason
+        wanted = {name: value for name, value in setting.env.items() if value}
+        assert json.loads((tmp_path / setting.id).read_text()) == wanted
 
 
 FAULTS = (

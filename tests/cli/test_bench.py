@@ -131,3 +131,27 @@ def test_a_figure_whose_clocks_were_not_steady_is_marked_and_says_why() -> None:
     assert "a (default): throttled by temperature in 40% of the readings." in text
     assert "| a | 2,600 (2,300 to 2,900) | 94 |" in text
     assert "This machine runs on its battery." in text
+
+
+@pytest.mark.cpu
+def test_memory_is_measured_and_drawn(installed: Run, tmp_path: Path) -> None:
+    page = tmp_path / "memory.html"
+    sizes = [word for size in ("4KiB", "8KiB", "16KiB") for word in ("--size", size)]
+    done = installed(
+        *("bench", "memory", "--device", "cpu", "--quick", "--time", "20ms", "--select", "host/copy/*", "--no-store"),
+        *(*sizes, "-o", str(page)),
+    )
+    assert done.code == 0, done.err
+    text = page.read_text(encoding="utf-8")
+    assert text.count("host copy") >= 3
+    assert '<figure class="picture plot">' in text
+    assert "torch runs on the CPU here" in text
+    refused = installed("bench", "memory", "--size", "3B")
+    assert (refused.code, "64MiB" in refused.err) == (2, True)
+
+
+@pytest.mark.cpu
+def test_a_setting_that_means_nothing_here_says_why(installed: Run) -> None:
+    done = installed(*SMALL, "--no-store", "--setting", "hipblaslt")
+    assert (done.code, done.out) == (2, "")
+    assert "is a CPU" in done.err

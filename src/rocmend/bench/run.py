@@ -178,12 +178,12 @@ class _Run:
         self.on_result(measured, self.group, self._done, total)
 
 
-def _without(settings: dict[str, str]) -> list[str]:
-    """Return sentences about settings that were left out, those with the same reason together."""
+def _without(left_out: dict[str, str]) -> list[str]:
+    """Return sentences about what was left out, what has the same reason together."""
     reasons: dict[str, list[str]] = {}
-    for name, reason in settings.items():
+    for name, reason in left_out.items():
         reasons.setdefault(reason, []).append(name)
-    return [f"Not measured: {', '.join(names)}. {reason}" for reason, names in reasons.items()]
+    return [f"Not measured: {', '.join(names)} ({reason})" for reason, names in reasons.items()]
 
 
 def _skipped(case: Case, setting: Setting, reason: str) -> Measured:

@@ -51,7 +51,7 @@ class Suite(abc.ABC):
         return [DEFAULT]
 
     def left_out(self) -> dict[str, str]:
-        """Return settings that mean nothing on this machine, by their ids, and why."""
+        """Return what is not measured on this machine, settings by their ids, and why."""
         return {}
 
     def applies(self, case: Case, setting: Setting) -> str:
@@ -113,7 +113,7 @@ class Selected(Suite):
         return self._settings
 
     def left_out(self) -> dict[str, str]:
-        """Return settings that would have been wanted."""
+        """Return what would have been wanted."""
         return self._left_out
 
     def applies(self, case: Case, setting: Setting) -> str:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from rocmend.bench.calls import CallSession, Torch
 from rocmend.bench.case import Case, Setting
@@ -130,11 +134,24 @@ class _Session(CallSession):
     def __init__(self, suite: str, setting: Setting, torch: Torch, stop: Stop, bandwidths: dict[str, float]) -> None:
         super().__init__(suite, setting, torch, stop)
         self._bandwidths = bandwidths
+        self._folder: TemporaryDirectory[str] | None = None
+        self._tunes = bool(setting.options.get("tune"))
 
     def prepare(self, case: Case) -> Prepared:
         """Make a case ready."""
+        if self._tunes:  # torch would write what it tuned into the folder that it runs in
+            self._folder = self._folder or TemporaryDirectory(prefix="rocmend-tunableop-")
+            private = {**case.parameters, "tuning_file": str(Path(self._folder.name) / "tuned.csv")}
+            case = msgspec.structs.replace(case, parameters=private)
         found = super().prepare(case)
         if found.detail.get("cold") and found.subject.device.startswith("cuda"):
             fastest = max(float(found.detail.get(name, 0.0)) for name in ("copy_gb_s", "read_gb_s"))
             self._bandwidths[case.id] = max(self._bandwidths.get(case.id, 0.0), fastest)
         return found
+
+    def close(self) -> None:
+        """End the process, and remove what it wrote."""
+        super().close()
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None

@@ -104,8 +104,8 @@ _PRESETS = {"quick": _quick, "square": _square, "llm": _llm}
 PRESETS = (*_PRESETS, "full")
 
 
-def case_of(shape: Shape, dtype: str) -> Case:
-    """Return the case of a product."""
+def case_of(shape: Shape, dtype: str, *, cpu: bool = False) -> Case:
+    """Return the case of a product; a CPU's figures are in thousandths of a GPU's unit."""
     m, n, k, layout, batch, pad = shape
     text = f"{m}x{n}x{k}" if batch == 1 else f"{batch}x{m}x{n}x{k}"
     parameters: dict[str, Any] = {"m": m, "n": n, "k": k, "batch": batch, "dtype": dtype, "layout": layout}
@@ -117,7 +117,7 @@ def case_of(shape: Shape, dtype: str) -> Case:
         f"gemm/{dtype}/{text}/{layout}{f'/pad{pad}' if pad else ''}",
         "gemm",
         parameters,
-        "TOPS" if dtype == "int8" else "TFLOPS",
+        f"{'G' if cpu else 'T'}{'OPS' if dtype == 'int8' else 'FLOPS'}",
         2.0 * batch * m * n * k,
         f"{short} {text} {layout}{padded}",
     )
@@ -136,7 +136,7 @@ def preset_cases(preset: str, dtypes: Sequence[str], *, cpu: bool = False) -> li
         wanted = dtypes or _FULL
     else:
         shapes, wanted = _PRESETS[preset](), dtypes or ("bfloat16",)
-    made = [case_of(shape, dtype) for dtype in wanted for shape in _fitting(shapes, dtype)]
+    made = [case_of(shape, dtype, cpu=cpu) for dtype in wanted for shape in _fitting(shapes, dtype)]
     return [case for case in {case.id: case for case in made}.values() if not cpu or case.work <= _CPU_FLOP]
 
 

@@ -28,6 +28,8 @@ _PRECISIONS = {
     "float8": Precision(2.0**-7),  # the result is bfloat16
     "int8": Precision(0.0, exact=True),
 }
+_BLAS = {"hipblas": "cublas", "hipblaslt": "cublaslt"}
+"""The names that all releases of torch know."""
 _FP8_TARGETS = ("gfx95", "gfx12", "sm_89", "sm_9", "sm_10", "sm_12", "cpu")
 _FNUZ_TARGETS = ("gfx94",)
 _TF32_TARGETS = ("gfx94", "sm_8", "sm_9", "sm_10", "sm_12")
@@ -100,7 +102,7 @@ def make(parameters: dict[str, Any], device: torch.device) -> Product:
     Args:
         parameters: ``m``, ``n``, ``k``, ``batch``, ``dtype``, ``layout`` (``t`` where an operand is transposed) and
             ``pad`` (elements between the rows of an operand). As options of a setting ``blas`` (``hipblas``,
-            ``hipblaslt``) and ``tune``.
+            ``hipblaslt``) and ``tune``, with ``tuning_file``.
         device: Where it runs.
     """
     import torch
@@ -108,6 +110,8 @@ def make(parameters: dict[str, Any], device: torch.device) -> Product:
     dtype, layout = str(parameters["dtype"]), str(parameters["layout"])
     m, n, k, batch = (int(parameters[name]) for name in ("m", "n", "k", "batch"))
     _use(parameters, device)
+    if device.type == "cuda":
+        bandwidth(device)  # before the case's own memory is counted
     multiply = _multiplication(dtype, device, (m, n, k), batch, layout)
     operand, result = _dtypes(dtype, device)
     size = batch * ((m * k + k * n) * operand.itemsize + m * n * result.itemsize)
@@ -150,8 +154,9 @@ def _use(parameters: dict[str, Any], device: torch.device) -> None:
     if device.type != "cuda":
         return
     if blas := parameters.get("blas"):
-        torch.backends.cuda.preferred_blas_library(blas)  # releases before 2.10 ignore a variable that is 0
+        torch.backends.cuda.preferred_blas_library(_BLAS[blas])  # some releases ignore a variable that is 0
     if parameters.get("tune"):
+        torch.cuda.tunable.set_filename(str(parameters["tuning_file"]))
         torch.cuda.tunable.enable(True)
         torch.cuda.tunable.tuning_enable(True)
 

@@ -123,7 +123,7 @@ def _rows(left: torch.Tensor, right: torch.Tensor, got: torch.Tensor, precision:
     import torch
 
     rows = _places(left.shape[0], _LINES, torch.Generator().manual_seed(6))
-    picked = left[rows].double()
+    picked = torch.stack([left[row].double() for row in rows])  # not every dtype can be indexed by a list
     norm = picked.square().sum(1, keepdim=True).sqrt() * _spread(right)
     return _compare(got[rows].double(), _summed(picked, right), norm, left.shape[1], precision)
 

@@ -101,17 +101,17 @@ def command(
         from rocmend.bench.suites.gemm_cases import Shape, case_of, preset_cases
 
         device = None if common.list_only else describe(bench.torch)
+        on_cpu = device.kind == "cpu" if device is not None else common.device == "cpu"
         if shapes:
             # fp8 and int8 are multiplied in the layout of a model's weights
             cases = [
-                case_of(Shape(*shape, layout, batch), dtype)
+                case_of(Shape(*shape, layout, batch), dtype, cpu=on_cpu)
                 for dtype in names or ["bfloat16"]
                 for shape in shapes
                 for layout in layouts or (("nt",) if dtype in TRANSPOSED_ALONE else ("nn",))
             ]
         else:
-            on_cpu = device is not None and device.kind == "cpu"
-            cases = preset_cases(preset or "quick", names, cpu=on_cpu or common.device == "cpu")
+            cases = preset_cases(preset or "quick", names, cpu=on_cpu)
         asked = any(fnmatchcase("tunableop", glob) for glob in common.settings)
         return Gemm(bench.torch, cases, device, tune=tune or asked)
 
