@@ -124,6 +124,7 @@ def command(
     """
     from rocmend.bench.llama.options import Chosen
     from rocmend.bench.suites.llama import QUICK, STANDARD, Tests
+    from rocmend.cli.views.bench_report import curves
 
     if not depth or not any((*prompt, *generate)):
         raise UsageError("--prompt", "nothing is left to measure.", next_step="Give --prompt 512 or --generate 128.")
@@ -138,7 +139,8 @@ def command(
         "bench llama",
         common,
         lambda bench: _suite(bench, model, tests, builds, backends, chosen, check=not no_check, longest_s=limit or 0.0),
-        efforts=(QUICK, STANDARD),
+        lambda run: curves(run.results),
+        (QUICK, STANDARD),
     )
 
 
