@@ -178,7 +178,9 @@ def _merged(kernel: Any, constants: Mapping[str, Any], config: Config) -> dict[s
     """
     names = kernel.arg_names
     merged = {**{name: value for name, value in config.constants.items() if name in names}, **constants}
-    for name, parameter in inspect.signature(kernel.fn).parameters.items():
+    function = getattr(kernel, "fn", None)
+    parameters = inspect.signature(function).parameters if inspect.isfunction(function) else {}
+    for name, parameter in parameters.items():
         if name not in merged and parameter.default is parameter.empty and "constexpr" in str(parameter.annotation):
             raise config.lacks(name, f"the kernel {kernel.fn.__name__}")
     return merged
