@@ -18,6 +18,9 @@ pytest_plugins = ["tests.tiers", "tests.interpreter"]
 settings.register_profile("house", deadline=None)
 settings.load_profile("house")
 
+# Tensors here are small: threads that wait for each other on busy cores take most of the time. Children have one, too.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # No test may write into the store or the caches of the person who runs it; workers share their controller's cache.
 _MADE = {"ROCMEND_HOME": tempfile.mkdtemp(prefix="rocmend-tests-")}
 if "PYTEST_XDIST_WORKER" not in os.environ:

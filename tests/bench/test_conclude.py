@@ -18,9 +18,9 @@ def _result(setting: str, test: str, depth: int, speed: float, *, model: str = "
     """Return a result of this speed, with 1 % of noise."""
     noise = random.Random(f"{setting} {test} {depth} {model}")  # noqa: S311  noise
     blocks = tuple(tuple(100 / speed * noise.lognormvariate(0, 0.01) for _ in range(5)) for _ in range(8))
-    parameters = {"model": model, "test": test, "depth": depth, "tokens": 100}
+    parameters = {"model": model, "prompt": 0, "generate": 0, test: 100, "depth": depth}
     if size:
-        parameters["model_bytes"] = size
+        parameters["size_bytes"] = size
     case = Case(f"llama/{model}/{test}/{depth}", "llama", parameters, "tok/s", 100.0)
     prepared = Prepared(Verdict.PASS)
     summary = summarize(blocks)

@@ -33,7 +33,7 @@ def test_cases_and_settings_are_listed_and_nothing_is_started(rocmend: Run, tmp_
     assert done.code == 0
     assert [case["id"] for case in data["cases"]] == ["gemm/bfloat16/8x16x32/nn"]
     assert not store.exists()
-    assert "1 case under 1 setting." in rocmend("bench", "gemm", "--shape", "8x16x32", "--list").out
+    assert "1 case under 4 settings." in rocmend("bench", "gemm", "--shape", "8x16x32", "--list").out
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,51 @@ def test_a_run_answers_first_and_shows_figures_side_by_side() -> None:
     assert "(50%) | 3.192" in text
     assert "0.80x slower |" in text
     assert "wrong-output" in text
-    assert "LT=1, OLD unset" in text
+    assert "LT=1" in text
     drawn = io.StringIO()
     terminal.render(document, drawn, width=80)
     assert max(map(len, drawn.getvalue().splitlines())) <= 80
+
+
+def test_a_figure_whose_clocks_were_not_steady_is_marked_and_says_why() -> None:
+    setting = Setting("default")
+    sensors = {
+        "clock_mhz": {"mean": 2600.0, "low": 2300.0, "high": 2900.0},
+        "temperature_c": {"mean": 94.0, "low": 93.5, "high": 94.5},
+        "throttle": {"temperature": 0.4},
+        "notes": ["throttled by temperature in 40% of the readings"],
+    }
+    cases = [Case(f"gemm/{name}", "gemm", {}, "TFLOPS", 4e12) for name in ("a", "b")]
+    hot, cool = (_measured(case, setting, 1.0) for case in cases)
+    results = (msgspec.structs.replace(hot, telemetry=sensors), cool)
+    notes = ("this machine runs on its battery",)
+    text = markdown.render(run_document(BenchRun("bench-1", "gemm", "Products", (setting,), results, notes=notes)))
+    assert "*" in text.split("| a |")[1].split("|")[0]
+    assert "*" not in text.split("| b |")[1].split("|")[0]
+    assert "a (default): throttled by temperature in 40% of the readings." in text
+    assert "| a | 2,600 (2,300 to 2,900) | 94 |" in text
+    assert "This machine runs on its battery." in text
+
+
+@pytest.mark.cpu
+def test_memory_is_measured_and_drawn(installed: Run, tmp_path: Path) -> None:
+    page = tmp_path / "memory.html"
+    sizes = [word for size in ("4KiB", "8KiB", "16KiB") for word in ("--size", size)]
+    done = installed(
+        *("bench", "memory", "--device", "cpu", "--quick", "--time", "20ms", "--select", "host/copy/*", "--no-store"),
+        *(*sizes, "-o", str(page)),
+    )
+    assert done.code == 0, done.err
+    text = page.read_text(encoding="utf-8")
+    assert text.count("host copy") >= 3
+    assert '<figure class="picture plot">' in text
+    assert "torch runs on the CPU here" in text
+    refused = installed("bench", "memory", "--size", "3B")
+    assert (refused.code, "64MiB" in refused.err) == (2, True)
+
+
+@pytest.mark.cpu
+def test_a_setting_that_means_nothing_here_says_why(installed: Run) -> None:
+    done = installed(*SMALL, "--no-store", "--setting", "hipblaslt")
+    assert (done.code, done.out) == (2, "")
+    assert "is a CPU" in done.err

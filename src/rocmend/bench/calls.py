@@ -72,7 +72,7 @@ class CallSession(Session):
         }
         result, found = self._call("prepare", case, arguments)
         if found.get("error"):
-            raise self._not_started(str(found["error"]))
+            raise not_started(self._torch.python, str(found["error"]))
         verdict, reason = _judged(result, found)
         return Prepared(
             verdict,
@@ -100,17 +100,6 @@ class CallSession(Session):
         """End the process."""
         self._process.retire()
 
-    def _not_started(self, error: str) -> NotStartedError:
-        without = error.startswith(NO_TORCH)
-        return NotStartedError(
-            self._torch.python,
-            f"{error}.",
-            why="The benchmarks use the torch of this interpreter.",
-            next_step=f"{how_to_install('torch')} Or name the interpreter of another environment with --python."
-            if without
-            else "`rocmend doctor` says what is wrong; --python names another interpreter, --device cpu takes the CPU.",
-        )
-
     def _call(self, function: str, case: Case, arguments: dict[str, Any]) -> tuple[AttemptResult, dict[str, Any]]:
         call = PythonCall(
             f"rocmend.bench.child:{function}", arguments, cwd=str(self._torch.home), python=self._torch.python
@@ -121,6 +110,19 @@ class CallSession(Session):
         if found.get("outcome") not in {"pass", "wrong-output", "unsupported"}:
             self.close()  # what an exception or an end leaves behind is no place for the next case
         return result, found
+
+
+def not_started(python: str, error: str) -> NotStartedError:
+    """Return the error for an interpreter whose torch or device did not start."""
+    without = error.startswith(NO_TORCH)
+    return NotStartedError(
+        python,
+        f"{error}.",
+        why="The benchmarks use the torch of this interpreter.",
+        next_step=f"{how_to_install('torch')} Or name the interpreter of another environment with --python."
+        if without
+        else "`rocmend doctor` says what is wrong; --python names another interpreter, --device cpu takes the CPU.",
+    )
 
 
 def _judged(result: AttemptResult, found: dict[str, Any]) -> tuple[Verdict, str]:

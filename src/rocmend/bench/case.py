@@ -35,6 +35,8 @@ UNITS = {
     for unit in (
         Unit("TFLOPS", 1e12),
         Unit("TOPS", 1e12),
+        Unit("GFLOPS", 1e9),
+        Unit("GOPS", 1e9),
         Unit("GB/s", 1e9),
         Unit("tok/s", 1.0),
         Unit("img/s", 1.0),

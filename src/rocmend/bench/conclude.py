@@ -12,29 +12,16 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from rocmend.bench.conclusion import Conclusion
 from rocmend.bench.records import Measured, subject_of
 from rocmend.bench.stats import Difference, compare
 
+__all__ = ["TESTS", "Conclusion", "Line", "conclusions", "fit"]
+
 TESTS = {"prompt": "reading a prompt", "generate": "generating"}
-"""``test`` of a case's parameters, and what it is called."""
+"""What a case of a language model has tokens of, and what it is called."""
 _FEWEST_POINTS = 3
 """Depths or models that a fit is made through at least: two lie on any line."""
-
-
-class Conclusion(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A statement.
-
-    Attributes:
-        topic: ``best``, ``crossing``, ``decay``, ``size`` or ``limit``.
-        text: The statement, a sentence or two.
-        evidence: The cases under their settings that it rests on, as the store calls them.
-        shown: The intervals carry it; false where the statement is that nothing is shown.
-    """
-
-    topic: str
-    text: str
-    evidence: tuple[str, ...]
-    shown: bool = True
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -71,29 +58,35 @@ def conclusions(results: Iterable[Measured]) -> list[Conclusion]:
     """Return what results of language models say, the answers that people look for first.
 
     Args:
-        results: Those whose parameters have ``test`` (``prompt`` or ``generate``), ``model`` and ``depth`` count;
-            ``model_bytes`` and ``parameters`` allow more.
+        results: Those whose parameters have ``model``, ``depth`` and tokens of ``prompt`` or ``generate`` count;
+            ``size_bytes`` allows more.
     """
-    usable = [
-        result for result in results if result.summary is not None and result.case.parameters.get("test") in TESTS
-    ]
+    usable = [result for result in results if result.summary is not None and test_of(result)]
     found: list[Conclusion] = []
     by_model: dict[str, list[Measured]] = defaultdict(list)
     for result in usable:
         by_model[str(result.case.parameters.get("model", ""))].append(result)
     for model, mine in by_model.items():
         for test in TESTS:
-            chosen = [result for result in mine if result.case.parameters["test"] == test]
+            chosen = [result for result in mine if test_of(result) == test]
             found += _best(model, test, chosen)
             found += _crossings(model, test, chosen)
             found += _decay(model, test, chosen)
         found += _apart(model, mine)
     for test in TESTS:
-        found += _size(test, [result for result in usable if result.case.parameters["test"] == test])
+        found += _size(test, [result for result in usable if test_of(result) == test])
     return found
 
 
-def _depth(result: Measured) -> int:
+def test_of(result: Measured) -> str:
+    """Return ``prompt`` or ``generate``; nothing where a result is of neither alone."""
+    parameters = result.case.parameters
+    found = [test for test in TESTS if isinstance(parameters.get(test), int) and parameters[test] > 0]
+    return found[0] if len(found) == 1 and "model" in parameters else ""
+
+
+def depth_of(result: Measured) -> int:
+    """Return how many tokens the context holds before."""
     return int(result.case.parameters.get("depth", 0))
 
 
@@ -107,8 +100,8 @@ def _figure(result: Measured) -> float:
 
 def _by_depth(results: Sequence[Measured]) -> dict[int, list[Measured]]:
     found: dict[int, list[Measured]] = defaultdict(list)
-    for result in sorted(results, key=_depth):
-        found[_depth(result)].append(result)
+    for result in sorted(results, key=depth_of):
+        found[depth_of(result)].append(result)
     return {depth: sorted(some, key=_figure, reverse=True) for depth, some in found.items()}
 
 
@@ -147,7 +140,7 @@ def _apart(model: str, results: Sequence[Measured]) -> list[Conclusion]:
     """Say that the best setting for prompts is not the best one for generation, where that is shown."""
     best: dict[str, Measured] = {}
     for test in TESTS:
-        by_depth = _by_depth([result for result in results if result.case.parameters["test"] == test])
+        by_depth = _by_depth([result for result in results if test_of(result) == test])
         some = next(iter(by_depth.values()), [])
         if len(some) < 2 or compare(some[1].blocks, some[0].blocks).difference is not Difference.FASTER:
             return []
@@ -166,7 +159,7 @@ def _crossings(model: str, test: str, results: Sequence[Measured]) -> list[Concl
     """Say between which depths one setting overtakes another."""
     by_setting: dict[str, dict[int, Measured]] = defaultdict(dict)
     for result in results:
-        by_setting[result.setting.id][_depth(result)] = result
+        by_setting[result.setting.id][depth_of(result)] = result
     found = []
     for (one, first), (other, second) in itertools.combinations(by_setting.items(), 2):
         ahead: tuple[int, str] | None = None
@@ -190,18 +183,18 @@ def _decay(model: str, test: str, results: Sequence[Measured]) -> list[Conclusio
     """Say how fast a setting gets slower with the context: the time of a token grows by a straight line."""
     found = []
     by_setting: dict[str, list[Measured]] = defaultdict(list)
-    for result in sorted(results, key=_depth):
+    for result in sorted(results, key=depth_of):
         by_setting[result.setting.id].append(result)
     for setting, some in by_setting.items():
-        depths = {_depth(result) for result in some}
+        depths = {depth_of(result) for result in some}
         if len(depths) < _FEWEST_POINTS:
             continue
-        line = fit([(float(_depth(result)), 1 / _figure(result)) for result in some])
+        line = fit([(float(depth_of(result)), 1 / _figure(result)) for result in some])
         low, high = some[0], some[-1]
         lost = (1 - _figure(high) / _figure(low)) * 100
         text = (
             f"{model}: {TESTS[test]} with {setting} is {abs(lost):.0f} % {'slower' if lost >= 0 else 'faster'} at "
-            f"{_depth(high):,} tokens than at {_depth(low):,}"
+            f"{depth_of(high):,} tokens than at {depth_of(low):,}"
         )
         if line.slope > 0 and line.start > 0 and line.residual < 0.1:
             half = line.start / line.slope
@@ -227,14 +220,14 @@ def _size(test: str, results: Sequence[Measured]) -> list[Conclusion]:
     """Say how the time of a token follows the size of the model, and what bandwidth that comes to."""
     found = []
     by_setting: dict[str, dict[str, Measured]] = defaultdict(dict)
-    for result in sorted(results, key=_depth):
-        if result.case.parameters.get("model_bytes"):
+    for result in sorted(results, key=depth_of):
+        if result.case.parameters.get("size_bytes"):
             by_setting[result.setting.id].setdefault(str(result.case.parameters.get("model", "")), result)
     for setting, models in by_setting.items():
-        some = sorted(models.values(), key=lambda result: float(result.case.parameters["model_bytes"]))
-        if len({float(result.case.parameters["model_bytes"]) for result in some}) < _FEWEST_POINTS:
+        some = sorted(models.values(), key=lambda result: float(result.case.parameters["size_bytes"]))
+        if len({float(result.case.parameters["size_bytes"]) for result in some}) < _FEWEST_POINTS:
             continue
-        line = fit([(float(result.case.parameters["model_bytes"]), 1 / _figure(result)) for result in some])
+        line = fit([(float(result.case.parameters["size_bytes"]), 1 / _figure(result)) for result in some])
         if line.slope <= 0 or line.residual > 0.25:
             text = (
                 f"{TESTS[test].capitalize()} with {setting}: the time of a token does not follow the model's size by a "

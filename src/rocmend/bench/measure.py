@@ -12,6 +12,7 @@ from rocmend.bench.case import Case
 from rocmend.bench.records import Measured
 from rocmend.bench.session import NotStartedError, Prepared, Session
 from rocmend.bench.stats import half_width, ratio_interval, summarize
+from rocmend.bench.telemetry import Reading, Telemetry, summarized
 from rocmend.core.verdict import Verdict
 
 
@@ -46,6 +47,7 @@ def measure(
     sessions: Mapping[str, Session],
     effort: Effort = STANDARD,
     on_step: OnStep = lambda _setting, _step: None,
+    watch: Telemetry | None = None,
 ) -> dict[str, Measured]:
     """Measure a case under each setting.
 
@@ -57,6 +59,7 @@ def measure(
         sessions: By the setting's id, in order.
         effort: How much is done.
         on_step: Told of each step.
+        watch: Reads sensors meanwhile.
 
     Returns:
         What came out, by setting. One that failed has its verdict and no figure.
@@ -68,6 +71,7 @@ def measure(
     prepared: dict[str, Prepared] = {}
     not_started: list[NotStartedError] = []
     blocks: dict[str, list[tuple[float, ...]]] = {name: [] for name in sessions}
+    readings: dict[str, list[list[Reading]]] = {name: [] for name in sessions}
     for name, session in sessions.items():
         on_step(name, "preparing")
         try:
@@ -87,7 +91,10 @@ def measure(
             break
         for name in running if number.bit_count() % 2 == 0 else running[::-1]:
             on_step(name, "timing")
+            since = time.monotonic()
             block = sessions[name].block(case, effort.block_s, effort.least_runs)
+            if watch is not None:
+                readings[name].append(watch.between(since, time.monotonic()))
             if block.verdict is Verdict.PASS and block.seconds:
                 blocks[name].append(block.seconds)
                 continue
@@ -102,7 +109,9 @@ def measure(
         if any(found.quarantine for found in prepared.values()) or _sure(running, blocks, number + 1, effort):
             break
     time_ms = (time.monotonic() - begin) * 1e3
-    return {name: _measured(case, found, blocks[name], started, time_ms) for name, found in prepared.items()}
+    return {
+        name: _measured(case, found, blocks[name], readings[name], started, time_ms) for name, found in prepared.items()
+    }
 
 
 def _sure(names: Sequence[str], blocks: Mapping[str, list[tuple[float, ...]]], done: int, effort: Effort) -> bool:
@@ -112,8 +121,13 @@ def _sure(names: Sequence[str], blocks: Mapping[str, list[tuple[float, ...]]], d
     return all(ratio_interval(blocks[names[0]], blocks[name]).half_width <= effort.sure for name in names[1:])
 
 
-def _measured(
-    case: Case, prepared: Prepared, blocks: list[tuple[float, ...]], started: str, time_ms: float
+def _measured(  # noqa: PLR0913, PLR0917  it is made in one place
+    case: Case,
+    prepared: Prepared,
+    blocks: list[tuple[float, ...]],
+    readings: list[list[Reading]],
+    started: str,
+    time_ms: float,
 ) -> Measured:
     passed = prepared.verdict is Verdict.PASS
     return Measured(
@@ -125,4 +139,5 @@ def _measured(
         summary=summarize(blocks) if passed else None,
         started_at=started,
         time_ms=time_ms,
+        telemetry=summarized(readings, gpu=prepared.subject.gfx_target != "cpu"),
     )

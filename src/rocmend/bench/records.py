@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from rocmend.bench.case import Case, Setting
+from rocmend.bench.conclusion import Conclusion
 from rocmend.bench.session import Prepared, Subject
 from rocmend.bench.stats import Summary
 from rocmend.bench.suite import Bound
@@ -15,6 +16,9 @@ from rocmend.core.verdict import Verdict
 
 KIND = "bench"
 """The kind of evidence that benchmarks leave."""
+
+IMPORTED = "imported"
+"""The kind of others' results: never ``bench``, so that none is taken for what this machine did."""
 
 
 class Measured(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -82,6 +86,7 @@ class BenchRun(msgspec.Struct, frozen=True, omit_defaults=True):
         not_run: Case and setting of those that were not started.
         quarantine: Why nothing more was started on this host.
         notes: What else is to be known about the run.
+        conclusions: What the figures say.
         machine: What is known about the machine, by name.
     """
 
@@ -94,6 +99,7 @@ class BenchRun(msgspec.Struct, frozen=True, omit_defaults=True):
     not_run: tuple[str, ...] = ()
     quarantine: str = ""
     notes: tuple[str, ...] = ()
+    conclusions: tuple[Conclusion, ...] = ()
     machine: dict[str, str] = {}
 
     @property

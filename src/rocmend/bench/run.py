@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -16,6 +16,7 @@ from rocmend.bench.measure import STANDARD, Effort, measure
 from rocmend.bench.records import KIND, BenchRun, Measured, evidence_of, measured_of, subject_of
 from rocmend.bench.session import NotStartedError, Prepared, Session
 from rocmend.bench.suite import Suite
+from rocmend.bench.telemetry import Telemetry
 from rocmend.core.errors import UsageError
 from rocmend.core.verdict import Verdict
 
@@ -39,6 +40,8 @@ def run_suite(  # noqa: PLR0913  each of them is an option of the command
     on_start: OnStart = lambda _text, _done, _total: None,
     on_result: OnResult = lambda _measured, _group, _done, _total: None,
     stop: Callable[[], bool] = lambda: False,
+    watch: Telemetry | None = None,
+    notes: Sequence[str] = (),
 ) -> BenchRun:
     """Run a suite.
 
@@ -51,14 +54,17 @@ def run_suite(  # noqa: PLR0913  each of them is an option of the command
         on_start: Told what is done now.
         on_result: Told of each result.
         stop: Asked often; the run ends where it says True.
+        watch: Reads sensors while blocks run.
+        notes: What is to be known about the run.
 
     Raises:
         UsageError: There is no such run to go on with.
         NotStartedError: Nothing can be measured: no torch, no such device.
     """
     group, finished = _finished(store, suite, resume)
-    run = _Run(suite, group, store, machine, effort, on_start, on_result, stop)
-    return run.all(finished)
+    run = _Run(suite, group, store, machine, effort, on_start, on_result, stop, watch)
+    found = run.all(finished)
+    return msgspec.structs.replace(found, notes=(*found.notes, *notes))
 
 
 def new_group(suite: str) -> str:
@@ -97,9 +103,11 @@ class _Run:
         on_start: OnStart,
         on_result: OnResult,
         stop: Callable[[], bool],
+        watch: Telemetry | None,
     ) -> None:
         self.suite, self.group, self.store, self.machine = suite, group, store, machine
         self.effort, self.on_start, self.on_result, self.stop = effort, on_start, on_result, stop
+        self.watch = watch
         self.settings = {setting.id: setting for setting in suite.settings()}
         self.results: dict[str, Measured] = {}
         self.quarantine = ""
@@ -123,15 +131,18 @@ class _Run:
                     if not self.results:
                         raise
                     self.quarantine = str(error)
+        results = tuple(self.results[name] for name in names if name in self.results)
         return BenchRun(
             group=self.group,
             suite=self.suite.name,
             title=self.suite.title,
             settings=tuple(self.settings.values()),
-            results=tuple(self.results[name] for name in names if name in self.results),
+            results=results,
             resumed=resumed,
             not_run=tuple(name for name in names if name not in self.results),
             quarantine=self.quarantine,
+            notes=tuple(_without(self.suite.left_out())),
+            conclusions=tuple(self.suite.conclusions(results)),
             machine=machine_facts(self.machine) if self.machine is not None else {},
         )
 
@@ -150,7 +161,7 @@ class _Run:
         def step(setting: str, what: str) -> None:
             self.on_start(f"{case.title or case.id}, {setting}: {what}", self._done, total)
 
-        for name, measured in measure(case, waiting, self.effort, step).items():
+        for name, measured in measure(case, waiting, self.effort, step, self.watch).items():
             if measured.verdict is Verdict.SKIPPED and self.stop():
                 continue  # it was cut short, and is measured again when the run goes on
             bounds = self.suite.bounds(case, measured.subject, self.machine) if measured.summary else ()
@@ -165,6 +176,14 @@ class _Run:
             log = {"output.log": measured.prepared.log.encode()} if measured.prepared.log else None
             self.store.add(evidence_of(measured, self.group), machine=self.machine, artifacts=log)
         self.on_result(measured, self.group, self._done, total)
+
+
+def _without(left_out: dict[str, str]) -> list[str]:
+    """Return sentences about what was left out, what has the same reason together."""
+    reasons: dict[str, list[str]] = {}
+    for name, reason in left_out.items():
+        reasons.setdefault(reason, []).append(name)
+    return [f"Not measured: {', '.join(names)} ({reason})" for reason, names in reasons.items()]
 
 
 def _skipped(case: Case, setting: Setting, reason: str) -> Measured:

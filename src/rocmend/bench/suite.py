@@ -15,6 +15,8 @@ from rocmend.core.errors import UsageError
 from rocmend.core.suggest import did_you_mean
 
 if TYPE_CHECKING:
+    from rocmend.bench.conclusion import Conclusion
+    from rocmend.bench.records import Measured
     from rocmend.machine.facts import Machine
 
 
@@ -48,6 +50,10 @@ class Suite(abc.ABC):
         """Return the settings to be compared; the first one is what others are compared with."""
         return [DEFAULT]
 
+    def left_out(self) -> dict[str, str]:
+        """Return what is not measured on this machine, settings by their ids, and why."""
+        return {}
+
     def applies(self, case: Case, setting: Setting) -> str:
         """Say why a case is not run under a setting; empty where it is."""
         del case, setting
@@ -61,6 +67,11 @@ class Suite(abc.ABC):
         """Return what is known to bound the case's figure there; the tightest one is what a table shows."""
         del case, subject, machine
         return ()
+
+    def conclusions(self, results: Sequence[Measured]) -> list[Conclusion]:
+        """Return what the results of a run say in words, the most important first."""
+        del results
+        return []
 
 
 class Selected(Suite):
@@ -79,12 +90,17 @@ class Selected(Suite):
         self._whole = whole
         self.name, self.title = whole.name, whole.title
         self._cases, self._settings = whole.cases(), whole.settings()
+        self._left_out = {} if settings else whole.left_out()
         if cases:
             ids = [case.id for case in self._cases]
             wanted = {name for glob in cases for name in _fitting("--select", glob, ids, f"{self.name}/")}
             self._cases = [case for case in self._cases if case.id in wanted]
         if settings:
             known = {setting.id: setting for setting in self._settings}
+            without = whole.left_out()
+            for asked in settings:
+                if asked in without:
+                    raise UsageError("--setting", f"{asked} cannot be measured here: {without[asked]}.")
             named = dict.fromkeys(name for glob in settings for name in _fitting("--setting", glob, list(known)))
             self._settings = [known[name] for name in named]
 
@@ -95,6 +111,10 @@ class Selected(Suite):
     def settings(self) -> list[Setting]:
         """Return the settings wanted, in the order in which they were named."""
         return self._settings
+
+    def left_out(self) -> dict[str, str]:
+        """Return what would have been wanted."""
+        return self._left_out
 
     def applies(self, case: Case, setting: Setting) -> str:
         """Say why a case is not run under a setting."""
@@ -107,6 +127,10 @@ class Selected(Suite):
     def bounds(self, case: Case, subject: Subject, machine: Machine | None) -> tuple[Bound, ...]:
         """Return what is known to bound the case's figure."""
         return self._whole.bounds(case, subject, machine)
+
+    def conclusions(self, results: Sequence[Measured]) -> list[Conclusion]:
+        """Return what the results say."""
+        return self._whole.conclusions(results)
 
 
 def _fitting(option: str, glob: str, ids: Sequence[str], prefix: str = "") -> list[str]:

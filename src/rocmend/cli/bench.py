@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -27,10 +27,13 @@ if TYPE_CHECKING:
     from rocmend.bench.suite import Suite
     from rocmend.machine.facts import Machine
     from rocmend.machine.root import ChosenPython
+    from rocmend.report.document import Block
 
-__all__ = ["Bench", "BenchOptions", "bench_options", "run_bench"]
+__all__ = ["Bench", "BenchOptions", "bench_options", "run_bench", "run_options"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+Pictures = Callable[["BenchRun"], "Sequence[Block]"]
 
 _MOST_PREPARING_S = 8.0
 """Seconds that a case is about to take before it is timed, for the estimate."""
@@ -53,8 +56,8 @@ class BenchOptions(msgspec.Struct, frozen=True, kw_only=True):
         output_format: What the result is printed as.
     """
 
-    device: str
-    python: ChosenPython | None
+    device: str = "auto"
+    python: ChosenPython | None = None
     quick: bool
     time_s: float | None
     settings: tuple[str, ...]
@@ -65,12 +68,16 @@ class BenchOptions(msgspec.Struct, frozen=True, kw_only=True):
     resume: str | None
     output_format: str
 
-    @property
-    def effort(self) -> Effort:
-        """How much is done for a figure."""
+    def effort(self, efforts: tuple[Effort, Effort] | None = None) -> Effort:
+        """Return how much is done for a figure.
+
+        Args:
+            efforts: The suite's own, for ``--quick`` and otherwise.
+        """
         from rocmend.bench.measure import QUICK, STANDARD
 
-        chosen = QUICK if self.quick else STANDARD
+        quick, standard = efforts or (QUICK, STANDARD)
+        chosen = quick if self.quick else standard
         if self.time_s is None:
             return chosen
         blocks = chosen.most_blocks
@@ -78,18 +85,22 @@ class BenchOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def bench_options(function: F) -> F:
+    """Add the options that a benchmark in torch has; they are passed as ``common``, a ``BenchOptions``."""
+    device = click.option(
+        "--device", metavar="DEVICE", default="auto", show_default=True, help="auto, cpu, cuda, or e.g. cuda:1."
+    )
+    return device(python_option(run_options(function)))
+
+
+def run_options(function: F) -> F:
     """Add the options that every benchmark has; they are passed as ``common``, a ``BenchOptions``."""
 
     @functools.wraps(function)
     def packed(**values: Any) -> Any:
-        own = {name: values.pop(name) for name in BenchOptions.__struct_fields__}
+        own = {name: values.pop(name) for name in BenchOptions.__struct_fields__ if name in values}
         return function(common=BenchOptions(**own), **values)
 
     options: tuple[Callable[[Any], Any], ...] = (
-        click.option(
-            "--device", metavar="DEVICE", default="auto", show_default=True, help="auto, cpu, cuda, or e.g. cuda:1."
-        ),
-        python_option,
         click.option("--setting", "settings", metavar="ID", multiple=True, help=_SETTING),
         click.option("--select", metavar="GLOB", multiple=True, help="Only the cases whose id fits. Repeatable."),
         click.option("--quick", is_flag=True, help="Less time for each figure; the intervals are wider."),
@@ -134,21 +145,31 @@ class Bench:
         return Torch(self._stack.enter_context(importable()), python, self.common.device)
 
 
-def run_bench(command: str, common: BenchOptions, make: Callable[[Bench], Suite]) -> None:
+def run_bench(
+    command: str,
+    common: BenchOptions,
+    make: Callable[[Bench], Suite],
+    pictures: Pictures = lambda _run: [],
+    efforts: tuple[Effort, Effort] | None = None,
+) -> None:
     """Make a suite, run it, print what came out and leave.
 
     Args:
         command: The command's path: ``bench gemm``.
         common: The options.
         make: Makes the suite.
+        pictures: Draws a run; what it returns stands below the figures.
+        efforts: How much is done for a figure with ``--quick`` and otherwise, where it is not what others do.
     """
     if common.no_store and (common.resume or common.store_path):
         raise UsageError("--no-store", "it cannot be given together with --store or --resume.")
     with contextlib.ExitStack() as stack:
         resumable = stack.enter_context(Resumable(kept=not common.no_store))
         progress = stack.enter_context(Progress(f"rocmend {command}", "reading the machine"))
+        from rocmend.bench.conditions import conditions
         from rocmend.bench.run import run_suite
         from rocmend.bench.suite import Selected
+        from rocmend.bench.telemetry import telemetry
         from rocmend.store.store import Store
 
         machine = take_snapshot(None, python=common.python)
@@ -156,20 +177,26 @@ def run_bench(command: str, common: BenchOptions, make: Callable[[Bench], Suite]
         run: BenchRun | None = None
         if not common.list_only:
             store = None if common.no_store else stack.enter_context(Store.open(common.store_path))
-            progress.expect(_about_s(suite, common.effort))
+            gpu = common.device != "cpu"
+            notes = conditions(gpu=gpu)
+            watch = stack.enter_context(telemetry(gpu=gpu))
+            effort = common.effort(efforts)
+            progress.expect(_about_s(suite, effort))
             run = run_suite(
                 suite,
                 store=store,
                 machine=machine,
-                effort=common.effort,
+                effort=effort,
                 resume=common.resume,
                 on_start=progress,
                 on_result=lambda _result, group, done, total: resumable.note(group, done, total),
+                watch=watch,
+                notes=notes,
             )
     if run is None:
         _list(command, suite, common.output_format)
     else:
-        _print(command, run, common.output_format)
+        _print(command, run, common.output_format, pictures)
 
 
 def _about_s(suite: Suite, effort: Effort) -> float:
@@ -192,7 +219,7 @@ def _list(command: str, suite: Suite, output_format: str) -> None:
     )
 
 
-def _print(command: str, run: BenchRun, output_format: str) -> None:
+def _print(command: str, run: BenchRun, output_format: str, pictures: Pictures) -> None:
     from rocmend.bench.compare import run_data
     from rocmend.bench.records import row_of
     from rocmend.cli.output import json_lines
@@ -200,4 +227,4 @@ def _print(command: str, run: BenchRun, output_format: str) -> None:
 
     outcome = Outcome(command, run_data(run), CLEAN if run.clean else FINDINGS)
     others = {"jsonl": lambda: json_lines({"group": run.group, **row_of(item)} for item in run.results)}
-    finish(outcome, output_format, lambda: run_document(run), others=others)
+    finish(outcome, output_format, lambda: run_document(run, pictures(run)), others=others)

@@ -79,6 +79,8 @@ def outcome_of(error: Exception) -> dict[str, Any]:
     trace = "".join(traceback.format_exception(error))[-8000:]
     if isinstance(error, MemoryError) or any(words in lower for words in _OUT_OF_MEMORY):
         kind = "oom"
+    elif isinstance(error, UnsupportedError):
+        return {"outcome": "unsupported", "reason": text, "trace": trace}
     elif isinstance(error, NotImplementedError) or any(words in lower for words in _UNSUPPORTED):
         kind = "unsupported"
     else:

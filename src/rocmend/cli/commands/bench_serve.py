@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rocmend.cli.base import rocmend_command
-from rocmend.cli.bench import bench_options, run_bench
+from rocmend.cli.bench import run_bench, run_options
 from rocmend.cli.quantities import Duration
 from rocmend.core.errors import UsageError
 
@@ -74,7 +74,7 @@ def _numbers(_ctx: click.Context, _parameter: click.Parameter, text: str) -> tup
     metavar="TIME",
     help="Longest wait for a reply.",
 )
-@bench_options
+@run_options
 def command(
     urls: tuple[str, ...],
     model: str,

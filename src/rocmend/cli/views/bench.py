@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from rocmend.bench.case import UNITS, Case, Setting
 from rocmend.bench.compare import Overall, compared, matched, overall
 from rocmend.bench.records import BenchRun, Measured
+from rocmend.bench.session import Subject
 from rocmend.bench.stats import Comparison, Difference, Summary
-from rocmend.core.units import count_text, size_text, time_text
+from rocmend.cli.views.bench_sensors import mark, sensor_notes, sensor_table
+from rocmend.core.units import count_text, listed, size_text, time_text
 from rocmend.core.verdict import Verdict
 from rocmend.report.document import Block, Card, Cell, Code, Document, Pairs, Section, Table, Text, Tone, table
 
@@ -19,11 +21,11 @@ MOST_NAMED = 6
 """Cases named in a card before the rest is counted."""
 
 
-def run_document(run: BenchRun) -> Document:
+def run_document(run: BenchRun, pictures: Sequence[Block] = ()) -> Document:
     """Lay out a run: the answer, the figures, what has none and why, and where it ran."""
     summary, tone = run_summary(run)
     footer = f"Run {run.group}: `rocmend store ls --group {run.group}` lists its records."
-    return Document(run.title, summary, tone, tuple(run_blocks(run)), footer)
+    return Document(run.title, summary, tone, tuple(run_blocks(run, pictures)), footer)
 
 
 def run_summary(run: BenchRun) -> tuple[str, Tone]:
@@ -32,9 +34,11 @@ def run_summary(run: BenchRun) -> tuple[str, Tone]:
     ran = [item for item in run.results if item.verdict not in QUIET]
     where = _where(run)
     text = f"{len(timed)} of {count_text(len(ran), 'figure')} measured{f' on {where}' if where else ''}."
-    for setting in run.settings[1:]:
-        text += f" {_overall(run, setting)}"
-    if len(run.settings) == 1 and timed:
+    if run.conclusions:
+        text += f" {run.conclusions[0].text}"
+    else:
+        text += "".join(f" {_overall(run, setting)}" for setting in run.settings[1:])
+    if len(run.settings) == 1 and timed and not run.conclusions:
         text += f" {_best(timed)}"
     if wrong := sum(item.verdict is Verdict.WRONG_OUTPUT for item in run.results):
         text += f" {count_text(wrong, 'result')} wrong, which gets no figure."
@@ -46,10 +50,13 @@ def run_summary(run: BenchRun) -> tuple[str, Tone]:
 
 
 def _where(run: BenchRun) -> str:
-    subject = next((item.subject for item in run.results if item.subject.device_name), None)
-    if subject is None:
-        return ""
-    return f"{subject.device_name} ({subject.gfx_target})" if subject.gfx_target else subject.device_name
+    names = dict.fromkeys(_device(item.subject) for item in run.results if item.subject.device_name)
+    return listed(list(names)) if len(names) <= 3 else f"{len(names)} devices"
+
+
+def _device(subject: Subject) -> str:
+    target = "" if subject.gfx_target in {"", subject.device} else f" ({subject.gfx_target})"
+    return f"{subject.device_name}{target}"
 
 
 def _best(timed: Sequence[Measured]) -> str:
@@ -86,12 +93,18 @@ def overall_text(whole: Overall) -> str:
     return f"{mean}{whole.ratio:.3f}x the speed, {whole.low:.3f} to {whole.high:.3f}"
 
 
-def run_blocks(run: BenchRun) -> list[Block]:
+def run_blocks(run: BenchRun, pictures: Sequence[Block] = ()) -> list[Block]:
     """Lay out everything below the answer."""
-    blocks: list[Block] = [*_figures(run), *_failures(run)]
-    blocks += [Text(f"{escaped(note)}.", Tone.WARNING) for note in run.notes]
-    blocks += [_more(run), *_settings(run.settings), Pairs(_subject(run))]
+    blocks: list[Block] = [*_conclusions(run), *_figures(run), *sensor_notes(run), *pictures, *_failures(run)]
+    blocks += [Text(f"{escaped(note[:1].upper() + note[1:])}.", Tone.WARNING) for note in run.notes]
+    blocks += [_more(run), *_checks(run), *_settings(run.settings), Pairs(_subject(run))]
     return blocks
+
+
+def _conclusions(run: BenchRun) -> list[Block]:
+    """Lay out what the figures say, but for the first statement, which is the answer already."""
+    said = run.conclusions[1:]
+    return [Text("\n".join(f"- {escaped(one.text)}" for one in said))] if said else []
 
 
 def _figures(run: BenchRun) -> list[Table]:
@@ -121,7 +134,7 @@ def _cell(item: Measured | None, first: Measured | None) -> Cell:
         return Cell("not run", Tone.MUTED)
     if item.summary is None:
         return Cell(item.verdict.value, Tone.MUTED if item.verdict in QUIET else Tone.ERROR)
-    text = f"{interval_text(item)}{_of_bound(item, ' (', ')')}"
+    text = f"{interval_text(item)}{mark(item)}{_of_bound(item, ' (', ')')}"
     if first is None or first is item:
         return Cell(text)
     if first.summary is None:
@@ -210,7 +223,8 @@ def _more(run: BenchRun) -> Section:
     names = ["case", "run", "first run", "runs in blocks", "slow runs", "peak memory"]
     kept = [index for index in range(len(names)) if index == 0 or any(row[index] for row in rows)]
     made = table([names[index] for index in kept], [[row[index] for index in kept] for row in rows])
-    return Section("Times", (made, *_bounds(run)), folded=True)
+    sensors = sensor_table(run.results, settings=len(run.settings) > 1)
+    return Section("Times", (made, *sensors, *_bounds(run)), folded=True)
 
 
 def _outliers(summary: Summary) -> str:
@@ -226,13 +240,20 @@ def _bounds(run: BenchRun) -> list[Block]:
     return [Text("Bounds:\n\n" + "\n".join(lines))] if lines else []
 
 
+def _checks(run: BenchRun) -> list[Block]:
+    """Lay out how the output was checked, where a suite says so."""
+    rows: dict[tuple[str, str], tuple[str, str, str]] = {}
+    for item in run.results:
+        output, doubt = item.prepared.detail.get("output"), item.prepared.detail.get("doubt")
+        for text in (output.get("said") if isinstance(output, dict) else None, doubt):
+            if isinstance(text, str) and item.prepared.verdict is Verdict.PASS:
+                rows[item.setting.id, text] = (item.setting.id, text, "")
+    return [Section("Output compared with the CPU", (Pairs(tuple(rows.values())),))] if rows else []
+
+
 def _settings(settings: Sequence[Setting]) -> list[Block]:
-    rows = []
-    for setting in settings:
-        parts = [_variable(name, value) for name, value in setting.env.items()]
-        parts += [f"{name}: {value}" for name, value in setting.options.items()]
-        if parts or setting.note:
-            rows.append((setting.id, ", ".join(parts) or "nothing set", setting.note))
+    told = [setting for setting in settings if setting.env or setting.options or setting.note]
+    rows = [(setting.id, _set(setting) or "nothing set", setting.note) for setting in told]
     return [Pairs(tuple(rows))] if rows else []
 
 
@@ -241,8 +262,8 @@ def _subject(run: BenchRun) -> tuple[tuple[str, str, str], ...]:
     for item in run.results:
         subject = item.subject
         if subject.device_name:
-            target = f" ({subject.gfx_target})" if subject.gfx_target not in {"", subject.device} else ""
-            rows["device"] = ("device", f"{subject.device_name}{target}", subject.device)
+            name = _device(subject)
+            rows[f"device {name}"] = ("device", name, subject.device)
         if subject.versions:
             text = ", ".join(f"{name} {version}" for name, version in subject.versions.items())
             rows.setdefault(f"software {text}", ("software", text, ""))
@@ -254,18 +275,19 @@ def list_document(title: str, cases: Sequence[Case], settings: Sequence[Setting]
     made = table(["case", "unit"], [[case.id, case.unit] for case in cases])
     named = table(
         ["setting", "variables", "what for"],
-        [
-            [setting.id, ", ".join(_variable(name, value) for name, value in setting.env.items()), setting.note]
-            for setting in settings
-        ],
+        [[setting.id, _set(setting), setting.note] for setting in settings],
     )
     summary = f"{count_text(len(cases), 'case')} under {count_text(len(settings), 'setting')}."
     footer = "`--select GLOB` and `--setting ID` choose some of them."
     return Document(title, summary, Tone.PLAIN, (made, named), footer)
 
 
-def _variable(name: str, value: str | None) -> str:
-    return f"{name} unset" if value is None else f"{name}={value}"
+def _set(setting: Setting) -> str:
+    """Return what a setting sets; where that is nothing, the variables that it takes away."""
+    given = [f"{name}={value}" for name, value in setting.env.items() if value is not None]
+    given += [f"{name}: {value}" for name, value in setting.options.items()]
+    taken = ", ".join(setting.env)
+    return ", ".join(given) or (f"{taken} unset" if taken else "")
 
 
 def escaped(text: str) -> str:

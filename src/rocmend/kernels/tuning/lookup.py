@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import tomllib
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -52,16 +53,22 @@ def records(op: str) -> tuple[Record, ...]:
         for row in tomllib.loads(file.read_text(encoding="utf-8")).get("record", [])
     ]:
         try:
-            kernel, kind, target = row["kernel"], row.get("class", "*"), row.get("target", "any")
-            name = f"{op}/tuning.toml: the record {kernel}/{kind}@{target}"
-            config = Config(row["config"], row.get("source", "default"), name)
-            found.append(Record(kernel, kind, target, row.get("triton", ""), config))
+            kernel, kinds, targets = row["kernel"], _each(row.get("class", "*")), _each(row.get("target", "any"))
+            for kind, target in itertools.product(kinds, targets):
+                name = f"{op}/tuning.toml: the record {kernel}/{kind}@{target}"
+                config = Config(row["config"], row.get("source", "default"), name)
+                found.append(Record(kernel, kind, target, row.get("triton", ""), config))
         except KeyError as error:
             raise UnitError("tuning", f"{op}/tuning.toml: a record lacks {error}.") from None
     keys = [record[:4] for record in found]
     if twice := {key for key in keys if keys.count(key) > 1}:
         raise UnitError("tuning", f"{op}/tuning.toml: two records for {min(twice)}.", next_step="Keep one of them.")
     return tuple(found)
+
+
+def _each(names: str | list[str]) -> list[str]:
+    """Return the names that a record is for: one, or several."""
+    return [names] if isinstance(names, str) else names
 
 
 def provenance_problem(op: str, record: Record) -> str:

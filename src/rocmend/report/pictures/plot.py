@@ -102,10 +102,11 @@ def _series(number: int, series: Series, area: _Area) -> list[Markup]:
 
 
 def _interval(x: float, point: Point, area: _Area, colour: str) -> list[Markup]:
-    ends = [area.y(end) for end in point.interval]
-    if not ends or None in ends:
+    if not point.interval:
         return []
-    low, *_, high = ends
+    low, high = (
+        _TOP + (1 - area.up.nearest(end)) * (_HEIGHT - _TOP) for end in (min(point.interval), max(point.interval))
+    )
     place = percent(x)
     return [element("line", {"x1": place, "x2": place, "y1": low, "y2": high, "class": f"{colour} whisker"})]
 

@@ -49,9 +49,18 @@ class Scale(NamedTuple):
         """Return where a value is, from 0 to 1; None where it is not on the axis."""
         if not _drawable(value, log=self.log):
             return None
-        at = math.log10(value) if self.log else value
-        place = (at / 2 - self.low / 2) / (self.high / 2 - self.low / 2)  # halves: no overflow
+        place = self._unbounded(value)
         return min(max(place, 0.0), 1.0) if -_ROUNDING <= place <= 1 + _ROUNDING else None
+
+    def nearest(self, value: float) -> float:
+        """Return where a value is, from 0 to 1; of one that is not on the axis, the end that it is beyond."""
+        if not _drawable(value, log=self.log):
+            return 1.0 if value == math.inf else 0.0
+        return min(max(self._unbounded(value), 0.0), 1.0)
+
+    def _unbounded(self, value: float) -> float:
+        at = math.log10(value) if self.log else value
+        return (at / 2 - self.low / 2) / (self.high / 2 - self.low / 2)  # halves: no overflow
 
 
 _ROUNDING = 1e-9
@@ -60,15 +69,14 @@ _LARGE = 10_000
 
 
 def scales(block: Plot) -> tuple[Scale, Scale]:
-    """Return the axes of a plot, wide enough for all its points that can be drawn."""
+    """Return the axes of a plot, wide enough for its points that can be drawn; an interval may end beyond them."""
     points = [
         point
         for series in block.series
         for point in series.points
         if _drawable(point.x, log=block.x.log) and _drawable(point.y, log=block.y.log)
     ]
-    ends = [end for point in points for end in point.interval]
-    return _scale(block.x, [point.x for point in points]), _scale(block.y, [*(point.y for point in points), *ends])
+    return _scale(block.x, [point.x for point in points]), _scale(block.y, [point.y for point in points])
 
 
 def _scale(axis: Axis, values: Iterable[float]) -> Scale:

@@ -13,6 +13,12 @@ def ceil2(count):
 
 
 @gluon.constexpr_function
+def made(blocks, key):
+    """Return the block of PTX that was made for a key."""
+    return blocks[key]
+
+
+@gluon.constexpr_function
 def _axis(parent, axis, rank):
     """Return the layout of one axis of a tensor."""
     layout = parent
@@ -41,3 +47,27 @@ def begin_behind():
     """
     gl.inline_asm_elementwise("griddepcontrol.wait; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
     gl.inline_asm_elementwise("griddepcontrol.launch_dependents; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
+
+
+@gluon.jit
+def numbers_of(text: gl.constexpr, of: gl.constexpr, given):
+    """Return the fp32 that a block of PTX makes of tensors of four registers a lane; it does nothing else."""
+    return gl.inline_asm_elementwise(text, of, given, gl.float32, is_pure=True, pack=4)
+
+
+@gluon.jit
+def words_of(text: gl.constexpr, of: gl.constexpr, given):
+    """Return the words that a block of PTX makes of tensors of four registers a lane; it does nothing else."""
+    return gl.inline_asm_elementwise(text, of, given, gl.int32, is_pure=True, pack=4)
+
+
+@gluon.jit
+def done(text: gl.constexpr, of: gl.constexpr, given, PACK: gl.constexpr):
+    """Carry out a block of PTX for what it does, with PACK registers a lane of each tensor at a time."""
+    return gl.inline_asm_elementwise(text, of, given, gl.int32, is_pure=False, pack=PACK)
+
+
+@gluon.jit
+def said(text: gl.constexpr):
+    """Carry out an instruction that gives and takes nothing."""
+    done(text, "=r", [], 1)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 
-from rocmend.kernels.backends.hopper.along import along, begin_behind
+from rocmend.kernels.backends.hopper.along import along, begin_behind, made, numbers_of, said, words_of
 from rocmend.kernels.backends.hopper.gather_qmm.kernels import moe_gemv_persistent_ptx as blocks
 
 MATES = gl.constexpr(blocks.MATES)
@@ -94,15 +94,15 @@ def _held(held, chunk, lanes: gl.constexpr):
 @gluon.jit
 def _hold(memory, held, x, lanes: gl.constexpr, PER: gl.constexpr):
     """Bring rows of x into order in shared memory, and return sums of their groups as an operand."""
-    memory.store(gl.inline_asm_elementwise(PAIRS, PAIRS_OF, [x], gl.int32, is_pure=True, pack=4))
+    memory.store(words_of(PAIRS, PAIRS_OF, [x]))
     # Said here, or Triton has a barrier where x is first read: for each tile.
     gl.thread_barrier()
     sums = []
     for c in gl.static_range(PER):
         xs = _held(held, c, lanes)
         of = [xs[0], xs[1], xs[2], xs[3]]
-        sums = sums + [gl.inline_asm_elementwise(SUMS, SUMS_OF, of, gl.float32, is_pure=True, pack=4)]
-    return gl.inline_asm_elementwise(SPREAD[PER], SPREAD_OF[PER], sums, gl.int32, is_pure=True, pack=4)
+        sums = sums + [numbers_of(SUMS, SUMS_OF, of)]
+    return words_of(made(SPREAD, PER), made(SPREAD_OF, PER), sums)
 
 
 @gluon.jit
@@ -215,14 +215,14 @@ def moe_gemv_persistent_kernel(
         words = _codes(w_next + row * WORDS + w_of, more, PER, 8 * WORDS)
         beside = _beside(s_at, b_at, s_of, both_of, s_here & more, both_here & more, four, 8 * QUADS)
         # The compiler moves loads down to where their registers come free, but not past this.
-        gl.inline_asm_elementwise("bar.warp.sync 0xffffffff; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
+        said("bar.warp.sync 0xffffffff; // $0")
         of = []
         for c in gl.static_range(PER):
             xs = _held(held, c, lanes)
             parts = [here[2 * c], here[2 * c + 1], xs[0], xs[1], xs[2], xs[3]]
-            of = of + [gl.inline_asm_elementwise(PRODUCT, PRODUCT_OF, parts, gl.float32, is_pure=True, pack=4)]
+            of = of + [numbers_of(PRODUCT, PRODUCT_OF, parts)]
         of = of + [_by_two(low, HALVES), _by_two(high, HALVES), _by_two(mixed, HALVES), own]
-        value = gl.inline_asm_elementwise(FINISH[PER], FINISH_OF[PER], of, gl.float32, is_pure=True, pack=4)
+        value = numbers_of(made(FINISH, PER), made(FINISH_OF, PER), of)
         if GATED:
             # Nothing is added: it takes fewer registers so, and without a gate more.
             value = gl.full([SLICES, 4, 2, 4, 4], 0.0, gl.float32, layout=lanes) + value

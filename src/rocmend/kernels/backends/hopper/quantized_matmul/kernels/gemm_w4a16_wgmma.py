@@ -176,28 +176,10 @@ def _copied(held, at, piece, pieces):
 
 @gluon.jit
 def gemm_w4a16_wgmma_kernel(
-    x_ptr,
-    w_ptr,
-    scales_ptr,
-    biases_ptr,
-    out_ptr,
-    M,
-    N,
-    words,
-    fours,
-    x_stride,
-    steps,
-    BITS: gl.constexpr,
-    GROUP: gl.constexpr,
-    ROWS: gl.constexpr,
-    BLOCK_M: gl.constexpr,
-    CHUNKS: gl.constexpr,
-    PIECES: gl.constexpr,
-    AHEAD: gl.constexpr,
-    STAGES: gl.constexpr,
-    OWN: gl.constexpr,
-    PDL: gl.constexpr,
-):
+    x_ptr, w_ptr, scales_ptr, biases_ptr, out_ptr, M, N, words, fours, x_stride, steps,
+    BITS: gl.constexpr, GROUP: gl.constexpr, ROWS: gl.constexpr, BLOCK_M: gl.constexpr, CHUNKS: gl.constexpr,
+    PIECES: gl.constexpr, AHEAD: gl.constexpr, STAGES: gl.constexpr, OWN: gl.constexpr, PDL: gl.constexpr,
+):  # fmt: skip
     """out[m, n] = Σ x[m, k] · w[n, k], w = scale · code + bias rounded to the type of x.
 
     Programs: (tiles: those of M are neighbours, parts of K).
