@@ -112,7 +112,23 @@ def compared(a: Measured, b: Measured, *, across: bool = False) -> Comparison:
     if reason := incomparable(a, b, across=across):
         return Comparison(Difference.INCOMPARABLE, reason=reason)
     paired = a.in_turn_with(b)
-    return compare(a.blocks, b.blocks, paired=paired, margin=MARGIN if paired else RUNS_MARGIN)
+    margin = MARGIN if paired else RUNS_MARGIN
+    found = compare(a.blocks, b.blocks, paired=paired, margin=margin)
+    if found.difference is Difference.NONE or not (a.waited or b.waited):
+        return found
+    working = compare(_working(a), _working(b), paired=paired, margin=margin)
+    if working.difference is found.difference:
+        return found
+    reason = "they waited unequally for a processor that others had"
+    return msgspec.structs.replace(found, difference=Difference.NONE, reason=reason)
+
+
+def _working(item: Measured) -> list[tuple[float, ...]]:
+    """Return the times without what was waited for a processor, block by block."""
+    shares = item.waited or (0.0,) * len(item.blocks)
+    return [
+        tuple(seconds * (1 - share) for seconds in block) for block, share in zip(item.blocks, shares, strict=False)
+    ]
 
 
 def incomparable(a: Measured, b: Measured, *, across: bool = False) -> str:
@@ -122,7 +138,7 @@ def incomparable(a: Measured, b: Measured, *, across: bool = False) -> str:
     for item in (a, b):
         if item.summary is None:
             return f"{item.verdict.value}{f': {item.reason}' if item.reason else ''}"
-    if not across and _device(a) != _device(b):
+    if not (across or a.in_turn_with(b)) and _device(a) != _device(b):  # in turn: the run compares back ends
         return f"other device: {_device(a)}, then {_device(b)}"
     return ""
 

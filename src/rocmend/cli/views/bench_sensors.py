@@ -9,7 +9,7 @@ from rocmend.bench.records import BenchRun, Measured
 from rocmend.report.document import Block, Table, Text, Tone, table
 
 MARK = "*"
-"""Stands after a figure whose clocks were not steady."""
+"""Stands after a figure that was measured under conditions that were not steady."""
 MOST_NAMED = 6
 _COLUMNS = (
     ("clock_mhz", "GPU MHz"),
@@ -21,7 +21,7 @@ _COLUMNS = (
 
 
 def mark(item: Measured) -> str:
-    """Return what stands after a figure: a mark where its clocks were not steady."""
+    """Return what stands after a figure: a mark where conditions were not steady."""
     return MARK if item.telemetry.get("notes") else ""
 
 
@@ -36,7 +36,7 @@ def sensor_notes(run: BenchRun) -> list[Block]:
         first = next(str(note) for note in items[0].telemetry["notes"] if groups.get(_kind(str(note))) is items)
         more = f", and {len(items) - 1} more alike" if len(items) > 1 else ""
         lines.append(f"- {_label(items[0].case)} ({items[0].setting.id}): {first}{more}.")
-    return [Text(f"\\{MARK} Clocks were not steady:\n\n" + "\n".join(lines), Tone.WARNING)] if lines else []
+    return [Text(f"\\{MARK} Conditions were not steady:\n\n" + "\n".join(lines), Tone.WARNING)] if lines else []
 
 
 def _kind(note: str) -> str:
