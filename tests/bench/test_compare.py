@@ -110,15 +110,17 @@ def test_the_overall_ratio_has_an_interval_that_is_narrower_than_a_case_s(measur
 
 
 def test_what_waited_longer_for_a_processor_is_not_called_slower(measured: Make) -> None:
-    a, b = measured("a", 1.0), measured("a", 2.0)
-    b = msgspec.structs.replace(b, waited=(0.5,) * len(b.blocks))
+    a, b = measured("a", 1.0), measured("a", 1.2)
+    b = msgspec.structs.replace(b, waited=(1 / 6,) * len(b.blocks))
     a = msgspec.structs.replace(a, waited=(0.0,) * len(a.blocks))
     found = compared(a, b)
     assert found.difference is Difference.NONE
-    assert found.ratio == pytest.approx(0.5, rel=0.02)
+    assert found.ratio == pytest.approx(1 / 1.2, rel=0.02)
     assert found.reason == "they waited unequally for a processor that others had"
     alike = msgspec.structs.replace(b, waited=a.waited)
     assert compared(a, alike).difference is Difference.SLOWER
+    hopeless = compared(a, msgspec.structs.replace(b, waited=(0.5,) * len(b.blocks)))
+    assert hopeless.reason == "this machine was busy: 50% of the time went by waiting for a processor"
 
 
 def _run(results: Sequence[Measured], settings: Sequence[Setting] = (DEFAULT,)) -> BenchRun:

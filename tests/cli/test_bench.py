@@ -155,3 +155,12 @@ def test_a_setting_that_means_nothing_here_says_why(installed: Run) -> None:
     done = installed(*SMALL, "--no-store", "--setting", "hipblaslt")
     assert (done.code, done.out) == (2, "")
     assert "is a CPU" in done.err
+
+
+def test_a_wide_interval_is_shown_by_its_ends() -> None:
+    case, setting = Case("gemm/a", "gemm", {}, "TFLOPS", 4e12), Setting("default")
+    blocks = tuple((seconds,) * 3 for seconds in (1.0, 1.1, 1.0, 4.0, 0.9, 1.0, 5.0, 6.0))
+    found = msgspec.structs.replace(_measured(case, setting, 1.0), blocks=blocks, summary=summarize(blocks))
+    text = markdown.render(run_document(BenchRun("bench-1", "gemm", "Products", (setting,), (found,))))
+    assert " to 4" in text.split("| a |")[1].split("|")[0]
+    assert "±" not in text.split("| a |")[1].split("|")[0]

@@ -34,7 +34,7 @@ def sensor_notes(run: BenchRun) -> list[Block]:
     lines = []
     for items in groups.values():
         first = next(str(note) for note in items[0].telemetry["notes"] if groups.get(_kind(str(note))) is items)
-        more = f", and {len(items) - 1} more alike" if len(items) > 1 else ""
+        more = f"; {len(items) - 1} more alike" if len(items) > 1 else ""
         lines.append(f"- {_label(items[0].case)} ({items[0].setting.id}): {first}{more}.")
     return [Text(f"\\{MARK} Conditions were not steady:\n\n" + "\n".join(lines), Tone.WARNING)] if lines else []
 
