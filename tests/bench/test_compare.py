@@ -76,11 +76,11 @@ def test_each_case_is_faster_slower_or_neither(measured: Make) -> None:
 
 def test_what_cannot_be_compared_says_why(measured: Make) -> None:
     other = Subject("gfx1100", "cuda:0", "RX 7900 XTX", {"torch": "2.12"})
-    found = changed([measured("a", 1.0)], [measured("a", 0.5, subject=other)])
+    found = changed([measured("a", 1.0)], [measured("a", 0.5, subject=other, started=LATER)])
     assert found.changes[0].comparison.reason == "other device: Radeon 8060S (gfx1151), then RX 7900 XTX (gfx1100)"
     assert found.overall is None
     assert ("torch", "2.11", "2.12") in found.differs
-    across = changed([measured("a", 1.0)], [measured("a", 0.5, subject=other)], across=True)
+    across = changed([measured("a", 1.0)], [measured("a", 0.5, subject=other, started=LATER)], across=True)
     assert across.changes[0].comparison.difference is Difference.FASTER
     redefined = changed([measured("a", 1.0)], [measured("a", 1.0, work=1e12)])
     assert redefined.changes[0].comparison.reason == "the case is defined differently"

@@ -143,8 +143,8 @@ def test_the_answer_names_the_setting_to_use_and_how_sure_that_is() -> None:
     assert "use rocblas" in use.text
     assert "ROCBLAS_USE_HIPBLASLT=0 TORCH_BLAS_PREFER_HIPBLASLT=0" in use.text
     assert f"{(1.2**0.75 * 0.9**0.25 - 1) * 100:.0f} % faster" in said.text
-    assert "slower on 1, faster on 3, no difference shown on 0" in said.text
-    assert "Slower: bf16 515x4096x4096 nt." in said.text
+    assert "faster on 3 and slower on 1" in said.text
+    assert "Unlike the others of their kind: bf16 515x4096x4096 nt (slower)." in said.text
     assert len(said.evidence) == 4
     assert "of the peak" in ceiling.text
 
@@ -153,10 +153,19 @@ def test_the_answer_says_no_more_than_the_intervals() -> None:
     use, said, _ = _said(1.001, 0.999, 1.0)
     assert (use.shown, said.shown) == (False, False)
     assert "use default" in use.text
-    assert "no difference to default is shown" in said.text
+    assert "no difference above 1 % shown (95 % interval" in said.text
     use, said, _ = _said(0.8, 0.81)
     assert "use default" in use.text
     assert "20 % slower" in said.text
+    results = []
+    for number in range(2):
+        few, square = case_of(Shape(1, 512 + number, 64), "float16"), case_of(Shape(*(64 + number,) * 3), "float16")
+        results += [_result(few, gemm.DEFAULT, 1e-3), _result(few, gemm.HIPBLASLT, 2e-3)]
+        results += [_result(square, gemm.DEFAULT, 2e-3), _result(square, gemm.HIPBLASLT, 1e-3)]
+    use, said, _ = conclusions(results)
+    assert "For square products use hipblaslt, 100 % faster" in use.text
+    assert "For few rows (decode) products use default" in use.text
+    assert "2 few rows (decode) products 50 % slower" in said.text
 
 
 ONCE = Effort(block_s=0.0, least_blocks=2, most_blocks=2, least_runs=1)

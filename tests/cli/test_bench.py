@@ -123,13 +123,17 @@ def test_a_figure_whose_clocks_were_not_steady_is_marked_and_says_why() -> None:
     }
     cases = [Case(f"gemm/{name}", "gemm", {}, "TFLOPS", 4e12) for name in ("a", "b")]
     hot, cool = (_measured(case, setting, 1.0) for case in cases)
-    results = (msgspec.structs.replace(hot, telemetry=sensors), cool)
+    detail = {"steady": False, "launch_share": 0.96}
+    prepared = msgspec.structs.replace(hot.prepared, detail=detail)
+    results = (msgspec.structs.replace(hot, telemetry=sensors, prepared=prepared), cool)
     notes = ("this machine runs on its battery",)
     text = markdown.render(run_document(BenchRun("bench-1", "gemm", "Products", (setting,), results, notes=notes)))
     assert "*" in text.split("| a |")[1].split("|")[0]
     assert "*" not in text.split("| b |")[1].split("|")[0]
     assert "a (default): throttled by temperature in 40% of the readings." in text
     assert "| a | 2,600 (2,300 to 2,900) | 94 |" in text
+    assert "a (default): its time still changed when warming up ended." in text
+    assert "a (default): launched by the CPU in 96% of its time" in text
     assert "This machine runs on its battery." in text
 
 

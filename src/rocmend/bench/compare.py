@@ -144,7 +144,7 @@ def incomparable(a: Measured, b: Measured, *, across: bool = False) -> str:
     waited = max((statistics.fmean(item.waited) for item in (a, b) if item.waited), default=0.0)
     if waited > BUSY:
         return f"this machine was busy: {waited:.0%} of the time went by waiting for a processor"
-    if not across and _device(a) != _device(b):
+    if not (across or a.in_turn_with(b)) and _device(a) != _device(b):  # in turn: the run compares back ends
         return f"other device: {_device(a)}, then {_device(b)}"
     return ""
 

@@ -152,8 +152,12 @@ def difference_text(found: Comparison) -> str:
     if found.ratio is None:
         return found.difference.value
     if found.difference is Difference.NONE:
-        return f"{found.ratio:.2f}x no difference shown"
-    return f"{found.ratio:.2f}x {found.difference.value}"
+        return f"{_ratio_text(found.ratio)}x no difference shown"
+    return f"{_ratio_text(found.ratio)}x {found.difference.value}"
+
+
+def _ratio_text(ratio: float) -> str:
+    return f"{ratio:.2f}" if ratio >= 0.095 else f"{ratio:.2g}"
 
 
 def interval_text(item: Measured) -> str:
@@ -273,6 +277,8 @@ def _subject(run: BenchRun) -> tuple[tuple[str, str, str], ...]:
         if subject.versions:
             text = ", ".join(f"{name} {version}" for name, version in subject.versions.items())
             rows.setdefault(f"software {text}", ("software", text, ""))
+    if run.machine:
+        rows["machine"] = ("machine", ", ".join(f"{name} {value}" for name, value in run.machine.items()), "")
     return tuple(rows.values())
 
 

@@ -72,7 +72,7 @@ def _each(names: str | list[str]) -> list[str]:
 
 
 def provenance_problem(op: str, record: Record) -> str:
-    """Return what is wrong with where a record says that it comes from; empty where nothing is.
+    """Check the source of a record and return the problem, or an empty string.
 
     A record that names AMD hardware must say which model proposed it, where it was measured or who published it, or
     that it is a default that nobody measured there.
@@ -108,7 +108,7 @@ def _search(op: str, kernel: str, shape_class: str, target: Target) -> Config:
     raise UnitError(
         "tuning",
         f"{op} has no tuning record for kernel {kernel}, class {shape_class}, target {target.name}.",
-        next_step=f'Add one with target = "any" to the tuning.toml of {op}.',
+        next_step=f'Add a record with target = "any" to the tuning.toml of {op}.',
     )
 
 

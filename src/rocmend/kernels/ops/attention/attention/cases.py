@@ -9,7 +9,6 @@ from typing import NamedTuple
 import torch
 
 from rocmend.kernels.op import Tolerance
-from rocmend.kernels.ops.attention.attention import HERE
 from rocmend.kernels.suite import Call, Case, Maker, Size
 
 DTYPES = ("float32", "float16", "bfloat16")
@@ -122,7 +121,7 @@ def _case(
         dtype,
         size,
         function="attention_backward" if backward else None,
-        reference=f"{HERE}.reference:attention_backward" if backward else None,
+        reference=f"{__package__}.reference:attention_backward" if backward else None,
         compiled=compiled,
         edges=edges + (("strides",) if options.strides != "contiguous" else ()),
         tolerance=BACKWARD[dtype] if backward else None,

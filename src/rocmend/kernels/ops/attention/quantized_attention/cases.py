@@ -67,7 +67,7 @@ def _sliced(dtype: str) -> Case:
 
 
 def _few(dtype: str) -> Iterator[Case]:
-    """Few rows, as a step of decoding has them, of dimensions that Hopper's own kernel takes; one part and many."""
+    """Few rows, as in a step of decoding, of dimensions that Hopper's own kernel takes; one part and many parts."""
     for bits in (4, 8):
         yield _case("few-d128", dtype, (2, 8, 2, 1, 264, 128, 128), bits, 64)
         yield _case("few-d256", dtype, (1, 16, 2, 1, 200, 256, 256), bits, 64)

@@ -99,7 +99,7 @@ def formats() -> Iterator[Case]:
 
 
 def _very_few() -> Iterator[Case]:
-    """Yield cases of very few rows: their wavefronts have as much of K each, or the last one less."""
+    """Yield cases of very few rows: their wavefronts have as much of K each, or the last wavefront less."""
     for form in (("affine", 4, 64), ("affine", 8, 64), ("mxfp4", 4, 32)):
         for name, tokens, n, k, indices in (
             ("single", 1, 48, 2048, "random"), ("single-uneven", 2, 32, 1280, "both"),
@@ -132,7 +132,7 @@ def _a_few() -> Iterator[Case]:
 
 
 def _some_of_each() -> Iterator[Case]:
-    """Yield cases of some rows for each expert: as many as a tile has room for, several tiles, all rows of one."""
+    """Yield cases of some rows per expert: as many as a tile has room for, several tiles, all rows of one expert."""
     for name, tokens, experts, n, k in (
         ("random", 128, 32, 1024, 2048), ("gap", 100, 32, 1024, 2048), ("one", 101, 32, 1024, 2048),
         ("sorted", 256, 64, 512, 2048),

@@ -39,7 +39,7 @@ OP = declare(
     "x of any strides; weight and bias of any floating dtype, or None.",
     cost=cost_per_element(7, 2, backward=(10, 3)),
     # Sums of a row in fp32; the bias may cancel what was weighted.
-    # Three roundings; the second one's half unit may be larger than the result's unit where the bias cancels.
+    # Three roundings; the second rounding's half unit may be larger than the result's unit where the bias cancels.
     tolerance=tolerances(
         Tolerance(ulps=8, scaled=2e-7), Tolerance(ulps=2.1, scaled=2.5e-4), Tolerance(ulps=2.1, scaled=2e-3)
     ),
