@@ -138,7 +138,7 @@ def incomparable(a: Measured, b: Measured, *, across: bool = False) -> str:
     for item in (a, b):
         if item.summary is None:
             return f"{item.verdict.value}{f': {item.reason}' if item.reason else ''}"
-    if not across and _device(a) != _device(b):
+    if not (across or a.in_turn_with(b)) and _device(a) != _device(b):  # in turn: the run compares back ends
         return f"other device: {_device(a)}, then {_device(b)}"
     return ""
 

@@ -148,8 +148,12 @@ def difference_text(found: Comparison) -> str:
     if found.ratio is None:
         return found.difference.value
     if found.difference is Difference.NONE:
-        return f"{found.ratio:.2f}x no difference shown"
-    return f"{found.ratio:.2f}x {found.difference.value}"
+        return f"{_ratio_text(found.ratio)}x no difference shown"
+    return f"{_ratio_text(found.ratio)}x {found.difference.value}"
+
+
+def _ratio_text(ratio: float) -> str:
+    return f"{ratio:.2f}" if ratio >= 0.095 else f"{ratio:.2g}"
 
 
 def interval_text(item: Measured) -> str:
