@@ -237,7 +237,7 @@ def test_a_product_that_a_library_has_no_kernel_for_is_unsupported() -> None:
     parameters = {"m": 4, "n": 4, "k": 4, "batch": 1, "dtype": "int8", "layout": "nn"}
     made = make(parameters, torch.device("cpu"))
     product = Product(made._sets, _PRECISIONS["int8"], refuse, made._device, tune=False)
-    with pytest.raises(UnsupportedError, match="hipblasLtMatmul`$"):
+    with pytest.raises(UnsupportedError, match=r"hipblasLtMatmul`$"):
         product.run()
 
 
