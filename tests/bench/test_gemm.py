@@ -203,6 +203,44 @@ def test_every_layout_and_dtype_of_a_cpu_is_right() -> None:
     assert compared == {"all elements", "8 rows, 8 columns, checksums of all elements", None}
 
 
+@pytest.mark.cpu
+def test_float32_is_not_taken_for_tf32() -> None:
+    torch = pytest.importorskip("torch")
+    from rocmend.bench.workloads.gemm import _PRECISIONS, Product, make
+    from rocmend.runner.torch_device import UnsupportedError
+
+    parameters = {"m": 64, "n": 64, "k": 512, "batch": 1, "dtype": "float32", "layout": "nn"}
+    made = make(parameters, torch.device("cpu"))
+
+    def rounded(left: Any, right: Any, out: Any) -> None:
+        short = [(part.view(torch.int32) & ~0x1FFF).view(torch.float32) for part in (left, right)]
+        torch.matmul(*short, out=out)
+
+    tf32 = Product(made._sets, _PRECISIONS["tf32"], made._multiply, made._device, tune=False)
+    with pytest.raises(UnsupportedError, match="in float32 here"):
+        tf32.wrong()
+    tf32 = Product(made._sets, _PRECISIONS["tf32"], rounded, made._device, tune=False)
+    assert tf32.wrong() == ""
+    single = Product(made._sets, _PRECISIONS["float32"], rounded, made._device, tune=False)
+    assert "are wrong" in single.wrong()
+
+
+@pytest.mark.cpu
+def test_a_product_that_a_library_has_no_kernel_for_is_unsupported() -> None:
+    torch = pytest.importorskip("torch")
+    from rocmend.bench.workloads.gemm import _PRECISIONS, Product, make
+    from rocmend.runner.torch_device import UnsupportedError
+
+    def refuse(*_: Any) -> None:
+        raise RuntimeError("CUDA error: HIPBLAS_STATUS_NOT_SUPPORTED when calling `hipblasLtMatmul`\nand more")
+
+    parameters = {"m": 4, "n": 4, "k": 4, "batch": 1, "dtype": "int8", "layout": "nn"}
+    made = make(parameters, torch.device("cpu"))
+    product = Product(made._sets, _PRECISIONS["int8"], refuse, made._device, tune=False)
+    with pytest.raises(UnsupportedError, match=r"hipblasLtMatmul`$"):
+        product.run()
+
+
 KEEPS = """
 import json, os, pathlib
 names = ("ROCBLAS_USE_HIPBLASLT", "TORCH_BLAS_PREFER_HIPBLASLT", "PYTORCH_TUNABLEOP_ENABLED")

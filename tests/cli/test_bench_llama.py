@@ -44,7 +44,7 @@ def bench(installed: Callable[..., Done], tmp_path: Path) -> Bench:
     return run
 
 
-def test_each_back_end_is_measured_at_each_depth(bench: Bench, tmp_path: Path) -> None:
+def test_each_back_end_is_measured_at_each_depth(bench: Bench, installed: Callable[..., Done], tmp_path: Path) -> None:
     fake.write_program(tmp_path)
     rows = bench("--depth", "0,4096")
     assert [key for key in rows if key[1] == "rocm"] == [
@@ -53,6 +53,12 @@ def test_each_back_end_is_measured_at_each_depth(bench: Bench, tmp_path: Path) -
     figures = {key: round(float(str(row["figure"]))) for key, row in rows.items()}
     assert figures["pp512", "rocm"] == 51200
     assert figures["pp512 @ d4096", "cpu"] == 12800
+    own = tmp_path / "own.jsonl"
+    own.write_text("\n".join(map(json.dumps, rows.values())))
+    beside = installed("bench", "import", own, "--no-store", "--json")
+    assert [one["figure"] for one in json.loads(beside.out)["data"]["results"]] == [
+        pytest.approx(row["figure"]) for row in rows.values()
+    ]
     row = rows["tg128", "rocm"]
     case, prepared = row["case"], row["prepared"]
     assert case["parameters"]["quantization"] == "Q4_K_M"  # type: ignore[index]
