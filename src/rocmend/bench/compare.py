@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,8 @@ from rocmend.core.verdict import Verdict
 RUNS_MARGIN = 0.02
 """Between two runs more differs than between blocks taken in turn: memory layout, temperature, what else ran."""
 
+BUSY = 0.2
+"""A process on the CPU that waits a larger share of its time for a processor measures the others on the machine."""
 _NOT_LOST = {Verdict.PASS, Verdict.SKIPPED}
 
 
@@ -138,6 +141,9 @@ def incomparable(a: Measured, b: Measured, *, across: bool = False) -> str:
     for item in (a, b):
         if item.summary is None:
             return f"{item.verdict.value}{f': {item.reason}' if item.reason else ''}"
+    waited = max((statistics.fmean(item.waited) for item in (a, b) if item.waited), default=0.0)
+    if waited > BUSY:
+        return f"this machine was busy: {waited:.0%} of the time went by waiting for a processor"
     if not (across or a.in_turn_with(b)) and _device(a) != _device(b):  # in turn: the run compares back ends
         return f"other device: {_device(a)}, then {_device(b)}"
     return ""
