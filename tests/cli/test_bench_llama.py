@@ -13,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.bench import fake_llama as fake
 
+from rocmend.bench.llama.backends import Backend
 from rocmend.bench.llama.build import parse_help
 from rocmend.bench.llama.check import compare_perplexities, compare_texts, garbage
 from rocmend.bench.llama.gguf import read_model
-from rocmend.bench.llama.offload import read_computed
+from rocmend.bench.llama.offload import Computed, judge, read_computed
 from rocmend.core.errors import DataError
 from rocmend.core.verdict import Verdict
 
@@ -182,6 +183,34 @@ def test_the_device_is_read_from_the_buffers() -> None:
     ]
     found = read_computed(lines)
     assert (found.device, found.gfx_target, found.offloaded, found.others) == ("Vulkan0", "gfx1151", 3, ("Vulkan0",))
+
+
+@pytest.mark.parametrize(
+    ("backend", "computed", "said"),
+    [
+        (Backend("rocm", "ROCm0"), Computed("ROCm0", offloaded=33, layers=33, buffers={"ROCm0": 9.0}), ""),
+        (Backend("rocm", "ROCm0"), Computed("CPU", offloaded=0, layers=33, buffers={"CPU": 9.0}), "0 of 33 layers"),
+        (Backend("rocm", "ROCm0"), Computed("CPU", buffers={"CPU": 9.0}), "in the CPU's memory"),
+        (Backend("rocm", "ROCm0"), Computed("CPU", offloaded=33, layers=33, buffers={"CPU": 9.0}), ""),
+        (
+            Backend("vulkan-radv", "Vulkan0"),
+            Computed("Vulkan0", "llvmpipe (LLVM)", buffers={"Vulkan0": 9.0}),
+            "llvm",
+        ),
+        (
+            Backend("vulkan-lavapipe", "Vulkan0"),
+            Computed("Vulkan0", "llvmpipe (LLVM)", buffers={"Vulkan0": 9.0}),
+            "",
+        ),
+        (Backend("cpu", "none"), Computed("CPU", offloaded=0, layers=33, buffers={"CPU": 9.0}), ""),
+        (Backend("cpu", "none"), Computed("CPU", offloaded=0, buffers={"CPU": 9.0}, others=("Vulkan0",)), "Vulkan0"),
+    ],
+)
+def test_where_a_run_computed_is_held_against_what_was_asked_for(
+    backend: Backend, computed: Computed, said: str
+) -> None:
+    fault, _ = judge(backend, computed, None)
+    assert (said in fault) if said else not fault
 
 
 def test_texts_and_perplexities_are_compared() -> None:
