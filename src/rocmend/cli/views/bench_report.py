@@ -6,10 +6,15 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from rocmend.bench.compare import run_data
-from rocmend.bench.conclude import TESTS, Conclusion, by_length, conclusions, depth_of, test_of
+from rocmend.bench.conclude import TESTS, by_length, conclusions, depth_of, test_of
+from rocmend.bench.conclusion import Conclusion
 from rocmend.bench.records import BenchRun, Measured, subject_of
 from rocmend.cli.views.bench import run_blocks, run_summary
+from rocmend.cli.views.bench_gemm import rooflines
+from rocmend.cli.views.bench_memory import bandwidths
 from rocmend.core.units import count_text
 from rocmend.report.document import Axis, Block, Card, Document, Plot, Point, Section, Series, Text, Tone
 from rocmend.report.junit import Case, Suite
@@ -24,7 +29,8 @@ def report_data(runs: Sequence[BenchRun]) -> dict[str, Any]:
 
 
 def _conclusions(runs: Sequence[BenchRun]) -> list[Conclusion]:
-    return conclusions(result for run in runs for result in run.results)
+    models = conclusions(result for run in runs for result in run.results)
+    return [*models, *(one for run in runs for one in run.conclusions)]
 
 
 def report_document(runs: Sequence[BenchRun]) -> Document:
@@ -39,11 +45,19 @@ def report_document(runs: Sequence[BenchRun]) -> Document:
         text, tone = run_summary(run)
         said.append(Card(run.title, tone, blocks=(Text(text),)))
     blocks.append(Section("What the figures say", tuple(said)))
-    blocks += [Section(run.title, (*curves(run.results), *run_blocks(run))) for run in runs]
+    for run in runs:
+        told = msgspec.structs.replace(run, conclusions=())  # they stand above
+        blocks.append(Section(run.title, tuple(run_blocks(told, _pictures(run)))))
     failed = any(not run.clean for run in runs)
     title = f"Measured on {', '.join(devices)}" if devices else "Measured"
     footer = f"Runs: {', '.join(run.group for run in runs)}. `rocmend compare` compares them with later ones."
     return Document(title, summary, Tone.WARNING if failed else Tone.GOOD, tuple(blocks), footer)
+
+
+def _pictures(run: BenchRun) -> list[Block]:
+    if run.suite == "gemm":
+        return rooflines(run)
+    return bandwidths(run) if run.suite == "memory" else curves(run.results)
 
 
 def conclusion_card(one: Conclusion) -> Card:
