@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import select
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -120,6 +122,33 @@ def test_a_run_goes_on_after_a_kill(bench: Bench, tmp_path: Path) -> None:
     again = bench("--backend", "rocm", "--depth", "0,512", "--resume", "last", code=1)
     assert {row["group"] for row in again.values()} == {row["group"] for row in first.values()}
     assert [row["started_at"] for row in again.values()] == [row["started_at"] for row in first.values()]
+
+
+def test_a_run_that_was_killed_itself_goes_on_where_it_was(bench: Bench, tmp_path: Path) -> None:
+    mark, store = tmp_path / "mark", tmp_path / "evidence.sqlite"
+    fake.write_program(tmp_path, faults={"tg128": "waits", "mark": str(mark)})
+    model = fake.write_model(tmp_path / "model-Q4_K_M.gguf")
+    words: list[str | Path] = [
+        "bench",
+        "llama",
+        "--model",
+        model,
+        "--build",
+        tmp_path,
+        "--quick",
+        "--time",
+        "10ms",
+        "--backend",
+        "rocm",
+    ]
+    command: list[str | Path] = [Path(sys.executable).with_name("rocmend"), *words, "--store", store]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as run:
+        while not mark.exists() and run.poll() is None:
+            select.select([], [], [], 0.05)
+        run.kill()
+    rows = bench("--backend", "rocm", "--resume", "last")
+    assert {test: row["verdict"] for (test, _), row in rows.items()} == {"pp512": "pass", "tg128": "pass"}
+    assert str(rows["pp512", "rocm"]["started_at"]) < str(rows["tg128", "rocm"]["started_at"])
 
 
 def test_wrong_text_gets_no_figure(bench: Bench, tmp_path: Path) -> None:
