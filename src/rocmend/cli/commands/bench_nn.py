@@ -32,7 +32,14 @@ _PRESETS = ("quick", "seed", "full", "tiny")
         ),
     ),
 )
-@click.option("--model", "models", type=OneOf(CATALOGUE), multiple=True, help="Only this network. Repeatable.")
+@click.option(
+    "--model",
+    "models",
+    metavar="NAME",
+    type=OneOf(CATALOGUE),
+    multiple=True,
+    help=f"Only this network: {', '.join(CATALOGUE)}. Repeatable.",
+)
 @click.option(
     "--preset",
     type=OneOf(_PRESETS),
