@@ -218,7 +218,7 @@ def _decay_of(model: str, test: str, setting: str, some: Sequence[Measured]) -> 
     about = f"{model}: {TESTS[test]} with {setting}"
     ends = f"{depth_of(high):,} tokens than at {depth_of(low):,}"
     seen = compare(low.blocks, high.blocks, paired=False)
-    if seen.difference not in {Difference.FASTER, Difference.SLOWER}:
+    if seen.difference is Difference.NONE:
         return Conclusion("decay", f"{about}: it is not shown that it is slower at {ends}.", names, shown=False)
     change = (_figure(high) / _figure(low) - 1) * 100
     text = f"{about} is {abs(change):.0f} % {'slower' if change < 0 else 'faster'} at {ends}"
@@ -226,12 +226,12 @@ def _decay_of(model: str, test: str, setting: str, some: Sequence[Measured]) -> 
     if line.slope > 0 and line.start > 0 and line.residual < _STRAIGHT:
         doubles = _rounded(line.start / line.slope)
         text += (
-            f"; the time of a token grows by a straight line (no point is further than {line.residual:.0%} from it) and "
-            f"doubles after {doubles:,} tokens."
+            f"; the time of a token grows by a straight line (no point is further than {line.residual:.0%} from it) "
+            f"and doubles after {doubles:,} tokens."
         )
     else:
         text += f"; a straight line does not describe it (a point is {line.residual:.0%} away)."
-    return Conclusion("decay", text, names)
+    return Conclusion("decay", text, names, seen.difference is not Difference.INCOMPARABLE)
 
 
 def _rounded(value: float) -> int:
