@@ -18,9 +18,19 @@ pytest_plugins = ["tests.tiers", "tests.interpreter"]
 settings.register_profile("house", deadline=None)
 settings.load_profile("house")
 
-# No test may write into the store or the caches of the person who runs it.
-os.environ["ROCMEND_HOME"] = tempfile.mkdtemp(prefix="rocmend-tests-")
-os.environ["ROCMEND_CACHE_HOME"] = tempfile.mkdtemp(prefix="rocmend-tests-cache-")
+# Tensors here are small: threads that wait for each other on busy cores take most of the time. Children have one, too.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# No test may write into the store or the caches of the person who runs it; workers share their controller's cache.
+_MADE = {"ROCMEND_HOME": tempfile.mkdtemp(prefix="rocmend-tests-")}
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    _MADE["ROCMEND_CACHE_HOME"] = tempfile.mkdtemp(prefix="rocmend-tests-cache-")
+os.environ |= _MADE
+
+
+def pytest_unconfigure() -> None:
+    for folder in _MADE.values():
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture

@@ -59,7 +59,7 @@ def test_a_case_that_is_added_moves_few(tree: Path) -> None:
     assert len(before & set(ids(tree, "fast"))) >= len(before) - 1
 
 
-@pytest.mark.parametrize("workers", ["0", "2"])
+@pytest.mark.parametrize("workers", ["0", pytest.param("2", marks=pytest.mark.slow)])
 def test_a_folder_without_a_fast_test_fails(tree: Path, workers: str) -> None:
     (tree / "tests" / "other").mkdir()
     (tree / "tests" / "other" / "test_other.py").write_text("import pytest\n\n@pytest.mark.slow\ndef test_x(): pass\n")
@@ -72,6 +72,7 @@ def test_a_folder_without_a_fast_test_fails(tree: Path, workers: str) -> None:
     )
 
 
+@pytest.mark.slow
 def test_times_name_what_is_too_slow(tree: Path) -> None:
     file = tree / "tests" / "room" / "test_busy.py"
     file.write_text("import time\n\ndef test_busy():\n    while time.process_time() < 2.6: pass\n")

@@ -42,6 +42,7 @@ def test_a_changed_nvidia_path_fails_the_proof(rocmend: Rocmend, project: Path) 
     assert "Level 1, identity: failed\n" in told, "not what it would prove, above what was broken"
 
 
+@pytest.mark.slow
 def test_a_level_that_was_asked_for_and_did_not_run_is_no_success(rocmend: Rocmend, project: Path) -> None:
     rocmend("port", project, "--apply")
     done = rocmend("port", "verify", project, "--level", "emulated", "--json")
@@ -59,6 +60,7 @@ exit 1
 """
 
 
+@pytest.mark.slow
 def test_what_nvcc_never_compiled_and_nobody_can_run_is_told_so(
     rocmend: Rocmend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -149,6 +151,7 @@ def wide():
 """
 
 
+@pytest.mark.slow
 def test_guards_that_treat_rocm_are_left_alone(project: Path) -> None:
     """What was ported by hand is ported: nothing is found, nothing is written, and the proof passes."""
     (project / "kernel.cu").write_text(GUARDS)

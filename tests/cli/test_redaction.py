@@ -32,7 +32,7 @@ CMDLINE = (
 )
 PLANTED = Path(__file__).parents[1] / "core" / "redact" / "planted.toml"
 
-WITHOUT = {"env", "kb lint", "kb matrix", "kb search", "kb sources", "kernels list", "targets"} | {"share"}
+WITHOUT = {"env", "kb lint", "kb matrix", "kb search", "kb sources", "kernels list", "targets"} | {"share make"}
 """Commands whose output holds nothing of a machine, is there to be run, or is always redacted."""
 
 

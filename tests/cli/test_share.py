@@ -135,3 +135,38 @@ def test_names_of_a_capture_that_nobody_redacted_are_replaced(words: list[str], 
     assert "/srv/user" in text or "HSA_NOTE" in text
     for name in ("meitner", "hahnlabs", "lise", "fission"):
         assert name not in text.lower()
+
+
+def test_evidence_is_sent_shown_kept_and_counted(tmp_path: Path) -> None:
+    keep_probes(tmp_path / "theirs.sqlite", 3)
+    made = run("share", "--store", "theirs.sqlite", "--archive", "sent.zip", "--json", cwd=tmp_path)
+    assert msgspec.json.decode(made.stdout)["data"]["evidence"] == 3
+    shown = run("share", "show", "sent.zip", cwd=tmp_path)
+    assert (shown.returncode, "3 records: 2 crash, 1 pass" in shown.stdout) == (0, True)
+    assert "planted" not in shown.stdout
+    mine = ("--store", "mine.sqlite")
+    first, again = (
+        msgspec.json.decode(run("share", "import", "sent.zip", *mine, "--json", cwd=tmp_path).stdout) for _ in range(2)
+    )
+    assert [(data["data"][0]["added"], data["data"][0]["known"]) for data in (first, again)] == [(3, 0), (0, 3)]
+    matrix = msgspec.json.decode(run("share", "matrix", *mine, "sent.zip", "--json", cwd=tmp_path).stdout)["data"]
+    assert matrix["subjects"]["probe op-0"]["gfx1151"]["verdicts"] == {"pass": 1}
+    assert matrix["subjects"]["probe op-1"]["gfx1151"]["verdicts"] == {"crash": 1}
+    assert matrix["records"] == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--run", "probe-1"), "--archive FILE.zip"),
+        (("--run", "probe-2", "--archive", "a.zip", "--store", "kept.sqlite"), "probe-1"),
+        (("show", "kept.sqlite"), "is no archive of rocmend share"),
+        (("matrix", "--kind", "probes"), "probe"),
+    ],
+)
+def test_what_cannot_be_shared_is_said(words: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    keep_probes(tmp_path / "kept.sqlite", 1)
+    done = run("share", *words, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr

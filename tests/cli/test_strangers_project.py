@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +42,21 @@ __global__ void total(const float* in, float* out) {
 }
 int main() { return 0; }
 """
+
+
+COMMANDS = {
+    "port": ("port", "."),
+    "audit": ("port", "audit", "."),
+    "apply": ("port", ".", "--apply", "--allow-dirty", "--target", "gfx1151"),
+    "verify": ("port", "verify", ".", "--level", "amd"),
+    "list": ("port", "verify", ".", "--run", "--list", "--container", "rocm/pytorch"),
+    "golden": ("port", "golden", ".", "--name", "here"),
+    "check": ("check", ".", "--target", "gfx1151", "--no-probe", "-o", "REPORT", "--no-store"),
+    "doctor": ("doctor",),
+    "inspect": ("wheel", "inspect", "WHEEL"),
+    "choose": ("wheel", "choose", "torch", "--target", "gfx1151"),
+}
+"""What is pointed at it, in this order: what comes after ``apply`` meets a project that was ported."""
 
 
 class Stranger:
@@ -117,68 +134,57 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
+Answer = Callable[[str], tuple[int, Any, str]]
+
+
 @pytest.fixture(scope="module")
-def answers(stranger: Stranger, wheel: str) -> dict[str, tuple[int, Any, str]]:
-    """Return what each command says that was not asked to run anything: exit code, JSON, stderr."""
-    commands = {
-        "port": ("port", "."),
-        "audit": ("port", "audit", "."),
-        "apply": ("port", ".", "--apply", "--allow-dirty", "--target", "gfx1151"),
-        "verify": ("port", "verify", ".", "--level", "amd"),
-        "list": ("port", "verify", ".", "--run", "--list", "--container", "rocm/pytorch"),
-        "golden": ("port", "golden", ".", "--name", "here"),
-        "check": (
-            "check",
-            ".",
-            "--target",
-            "gfx1151",
-            "--no-probe",
-            "-o",
-            f"{stranger.home}/report.html",
-            "--no-store",
-        ),
-        "doctor": ("doctor",),
-        "inspect": ("wheel", "inspect", wheel),
-        "choose": ("wheel", "choose", "torch", "--target", "gfx1151"),
-    }
-    made = {}
-    for name, arguments in commands.items():
+def answer(stranger: Stranger, wheel: str) -> Answer:
+    """Return what a command says that was not asked to run anything: exit code, JSON, stderr. Each runs once."""
+    report = f"{stranger.home}/report.html"
+
+    @functools.cache
+    def run(name: str) -> tuple[int, Any, str]:
+        arguments = [wheel if word == "WHEEL" else report if word == "REPORT" else word for word in COMMANDS[name]]
         done = stranger.run(*arguments, "--json")
         assert not stranger.executed, (arguments, stranger.executed, done.stderr)
         assert "Traceback" not in done.stderr, (arguments, done.stderr)
-        made[name] = (done.returncode, json.loads(done.stdout), done.stderr)
-    return made
+        return done.returncode, json.loads(done.stdout), done.stderr
+
+    return run
 
 
 @pytest.mark.slow
-def test_nothing_of_it_is_executed_unasked(stranger: Stranger, answers: dict[str, tuple[int, Any, str]]) -> None:
-    for name, (code, envelope, _) in answers.items():
+def test_nothing_of_it_is_executed_unasked(stranger: Stranger, answer: Answer) -> None:
+    for name in COMMANDS:
+        code, envelope, _ = answer(name)
         assert envelope["exit_code"] == code, name
     stranger.run("port", ".", module=True)
     assert not stranger.executed, "python -m puts the working folder before what is installed"
 
 
 @pytest.mark.slow
-def test_what_is_not_run_says_why_and_how(answers: dict[str, tuple[int, Any, str]]) -> None:
-    levels = {one["name"]: one for one in answers["verify"][1]["data"]["levels"]}
+def test_what_is_not_run_says_why_and_how(answer: Answer) -> None:
+    answer("apply")
+    code, envelope, _ = answer("verify")
+    assert code == 1, "the level that was named did not run"
+    levels = {one["name"]: one for one in envelope["data"]["levels"]}
     python = levels["python"]
     assert (python["status"], python["command"]) == ("not run", "rocmend port verify . --level python --run")
     assert "executes the project's code" in python["why"]
     assert {step["kind"] for step in python["steps"]} == {"import", "tests", "golden"}
     assert all(one["status"] != "not run" or one["why"] for one in levels.values())
-    assert answers["verify"][0] == 1, "the level that was named did not run"
-    code, envelope, _ = answers["golden"]
+    code, envelope, _ = answer("golden")
     said = str(envelope["errors"])
     assert code == 2
     assert "rocmend port golden . --name here --run" in said
     assert "pkg.ops:doubled" in said
-    checked = {one["name"]: one for one in answers["check"][1]["data"]["project"]["proof"]["levels"]}
+    checked = {one["name"]: one for one in answer("check")[1]["data"]["project"]["proof"]["levels"]}
     wanted = "rocmend port verify . --level python --target gfx1151 --run"
     assert (checked["python"]["status"], checked["python"]["command"]) == ("not run", wanted)
 
 
-def test_the_list_names_everything(answers: dict[str, tuple[int, Any, str]]) -> None:
-    code, envelope, _ = answers["list"]
+def test_the_list_names_everything(answer: Answer) -> None:
+    code, envelope, _ = answer("list")
     assert code == 0
     found = envelope["data"]
     names = {(step["kind"], name): step for step in found["steps"] for name in step["names"]}

@@ -86,10 +86,10 @@ def test_head_dimensions_are_covered(dim: int) -> None:
 
 def test_splits_fill_the_device_and_no_more() -> None:
     target = targets.by_name("sm90", compute_units=132)
-    long = host.plan(Problem("bfloat16", 1, 32, 8, 1, 32768, 128, 128), target, 32768)
+    long = host.plan("split", Problem("bfloat16", 1, 32, 8, 1, 32768, 128, 128), target, 32768)
     assert 8 * long.splits <= 132 * 4
     assert long.splits > 8
-    assert host.plan(Problem("bfloat16", 1, 32, 8, 1, 64, 128, 128), target, 64).splits == 1
+    assert host.plan("split", Problem("bfloat16", 1, 32, 8, 1, 64, 128, 128), target, 64).splits == 1
 
 
 def _launched(call: Any) -> list[executor.Launch]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from rocmend.kernels.suite.supervise import CaseOutcome, OpRun
 
 Run = Callable[..., Any]
 PROBLEM = ("rms_norm", "dtype=float16", "rows=512", "columns=4096")
+DECODE = "dtype=bfloat16 batch=1 heads=32 kv_heads=8 keys=4096 head_dim=128 value_dim=128"
 
 
 @pytest.fixture
@@ -88,6 +90,11 @@ def test_check_keeps_what_came_out_and_list_shows_it(
     (row,) = json.loads(rocmend("kernels", "list", "rms_norm", "--json").out)["data"]["ops"]
     assert row["runs"][-1]["origin"] == "store"
     assert "kernel-suite" in rocmend("store", "ls").out
+    (group,) = re.findall(r"Kept as (\S+):", done.out)
+    assert len(json.loads(rocmend("store", "ls", "--group", group, "--json").out)["data"]) == 1
+    assert f"store ls --group {group}" in " ".join(rocmend("store", "show", group).err.split())
+    assert rocmend("store", "rm", "", "--yes").code == 2
+    assert json.loads(rocmend("store", "rm", group, "--yes", "--json").out)["data"]["removed"] == 1
 
 
 def test_what_does_not_pass_is_a_finding(rocmend: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,6 +144,24 @@ def test_the_problem_that_explain_suggests_names_a_target_where_torch_is_missing
     assert "--target" not in rocmend("kernels", "explain", "attention").err
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
     assert "--target gfx1151" in rocmend("kernels", "explain", "attention").err
+
+
+@pytest.mark.parametrize(
+    ("problem", "target", "kernel"),
+    [
+        ("rms_norm dtype=bfloat16 rows=1 columns=20000", "gfx1151", "split"),
+        ("softmax dtype=bfloat16 rows=1 columns=20000", "gfx1151", "held"),
+        ("softmax dtype=bfloat16 rows=1 columns=20000 backward=true", "gfx1151", "split_backward"),
+        ("sort dtype=float32 rows=1 length=2000 indices=false", "gfx1151", "counted"),
+        ("topk dtype=float32 rows=1 length=151936 k=50", "gfx1151", "groups"),
+        (f"attention_decode {DECODE} queries=1", "gfx1151", "split"),
+        (f"attention_decode {DECODE} queries=1", "gfx1030", "split_vector"),
+        (f"attention_decode {DECODE} queries=2", "gfx1030", "split_rows"),
+    ],
+)
+def test_explain_names_the_kernel(problem: str, target: str, kernel: str, rocmend: Run) -> None:
+    done = rocmend("kernels", "explain", *problem.split(), "--target", target)
+    assert f"\n{kernel} (triton): " in done.out
 
 
 @pytest.mark.parametrize("tier", ["reference", "nonsense"])

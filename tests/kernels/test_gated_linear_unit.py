@@ -9,7 +9,7 @@ pytest.importorskip("triton")
 pytest.importorskip("numpy")
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels import geglu, swiglu
+from rocmend.kernels import geglu, select, swiglu
 
 pytestmark = [pytest.mark.cpu]
 
@@ -31,3 +31,15 @@ def test_says_what_does_not_fit() -> None:
         swiglu(torch.zeros(2), torch.zeros(3))
     with pytest.raises(UsageError, match="none or tanh"):
         geglu(torch.zeros(2), torch.zeros(2), approximate="erf")
+
+
+@pytest.mark.parametrize("approximate", ["none", "tanh"])
+def test_the_reference_is_right_at_the_ends_of_the_range(approximate: str) -> None:
+    """In fp32 torch's gelu gives NaN for inf, and inf for the largest number, where it computes eight at a time."""
+    largest = torch.finfo(torch.float32).max
+    gate = torch.tensor([largest, -largest, float("inf"), -float("inf"), float("nan"), 3e38, 0.0, -0.0] * 4)
+    with select.prefer("reference"):
+        out = geglu(gate, torch.ones_like(gate), approximate=approximate)
+    wanted = torch.nn.functional.gelu(gate.double(), approximate=approximate).float()
+    assert torch.equal(out.isnan(), wanted.isnan())
+    torch.testing.assert_close(out, wanted, equal_nan=True)

@@ -27,6 +27,8 @@ from rocmend.kernels.target import by_name
 GOLDEN = Path(__file__).with_name("golden") / "selection.json"
 AMD = ("gfx906", "gfx90a", "gfx942", "gfx950", "gfx1010", "gfx1030", "gfx1100", "gfx1151", "gfx1201")
 HALF = ("float32", "bfloat16")
+BACKWARD = (False, True)
+WIDTHS = (64, 512, 513, 2048, 4096, 8192, 8193, 16384, 16385, 32768, 32769, 151_936)
 SIZES = ((256, 512), (4096, 4096), (14336, 4096), (1024, 65536))
 GRIDS: dict[str, tuple[Any, ...]] = {
     "quantized_matmul": (HALF, every_format(), (True, False), (1, 2), (1, 2, 5, 16, 17, 64, 2048), SIZES),
@@ -49,6 +51,19 @@ GRIDS: dict[str, tuple[Any, ...]] = {
         (False, True),
     ),
     "quantized_projections": (HALF, every_format(), (True, False), (2, 4), (1, 2, 9), SIZES),
+    "attention_decode": (
+        HALF,
+        (1, 3),
+        ((32, 8), (8, 8), (128, 1)),
+        (1, 2, 9, 64, 65),
+        (64, 4096),
+        ((64, 64), (128, 128), (256, 256), (192, 128), (576, 512)),
+    ),
+    **dict.fromkeys(("rms_norm", "add_rms_norm", "layer_norm"), (HALF, (1, 4096), WIDTHS, ((True, False),), BACKWARD)),
+    **dict.fromkeys(("softmax", "logsumexp", "cross_entropy"), (HALF, (1, 4096), WIDTHS, BACKWARD)),
+    "gated_linear_unit": (HALF, (4096, 1 << 24), ("silu", "gelu"), BACKWARD),
+    "sort": (("bool", "bfloat16", "float32", "int64"), (1, 16, 70_000), WIDTHS, BACKWARD),
+    "topk": (("bool", "bfloat16", "float32", "int64"), (0, 1, 4096), WIDTHS, (1, 8, 64)),
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -11,12 +12,13 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
+pytest.importorskip("triton")
 
 from rocmend.core.errors import UnitError
 from rocmend.core.supervise import CommandResult
 from rocmend.core.watch import Ending
-from rocmend.kernels import caches
+from rocmend.kernels import caches, logsumexp, select
 from rocmend.kernels.model.rank import Ranked
 from rocmend.kernels.suite.supervise import MARK, NoDeviceError
 from rocmend.kernels.target import by_name
@@ -83,6 +85,29 @@ def test_parameters_go_where_they_belong() -> None:
     assert config.options("nvidia") == {"enable_fp_fusion": True, "num_warps": 4, "maxnreg": 128}
     assert Config({"enable_fp_fusion": False}).options("amd") == {"enable_fp_fusion": False}
     assert (config.get("split_k", 1), config.get("other", 9)) == (3, 9)
+
+
+@pytest.mark.parametrize(
+    ("misspelled", "said"),
+    [
+        ("STAGS", "logsumexp/tuning.toml: the record walk/* has no STAGES, which the kernel walk_kernel needs"),
+        ("tle", "the record walk/* has no tile, which the launch code needs. It has tle, STAGES, num_warps"),
+    ],
+)
+def test_a_misspelled_name_of_a_record_is_an_error_that_names_it(misspelled: str, said: str) -> None:
+    right = {"STAGS": "STAGES", "tle": "tile"}[misspelled]
+    values = {
+        misspelled if name == right else name: value
+        for name, value in {"tile": 128, "STAGES": 1, "num_warps": 4}.items()
+    }
+    config = Config(values, record="logsumexp/tuning.toml: the record walk/*")
+    with forced("logsumexp", "walk", config), select.prefer("walk"), pytest.raises(UnitError, match=re.escape(said)):
+        logsumexp(torch.zeros(2, 40), 1)
+
+
+def test_a_record_knows_where_it_stands() -> None:
+    config = config_for("logsumexp", "walk", "*", by_name("gfx1151"))
+    assert config.record == "logsumexp/tuning.toml: the record walk/*@any"
 
 
 def test_own_records_come_before_shipped_ones(monkeypatch: pytest.MonkeyPatch) -> None:

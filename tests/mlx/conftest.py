@@ -1,26 +1,13 @@
-"""Kernels that tests reach are computed in Triton's interpreter, asked for before triton is imported.
-
-Torch computes with one thread: tensors here are small, and threads that wait for each other on busy cores take most of
-the time (twenty times as much where two workers share two cores).
-"""
+"""Kernels that tests reach are computed in Triton's interpreter, asked for before triton is imported."""
 
 import os
-import sys
 from pathlib import Path
 
 import pytest
 
 os.environ["TRITON_INTERPRET"] = "1"
 os.environ["ROCMEND_KERNELS_CAPTURE_AFTER"] = "1"  # calls are replayed from the third on
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # where torch is not imported yet, and in child processes
 HERE = Path(__file__).parent
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch = sys.modules.get("torch")
-    if torch is not None:
-        torch.set_num_threads(1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -10,7 +10,8 @@ import pytest
 
 pytest.importorskip("torch")
 
-from rocmend.probe.case import Case, Context, UnsupportedError
+from rocmend.probe.case import Case, Context
+from rocmend.runner.torch_device import UnsupportedError
 
 if TYPE_CHECKING:
     import torch

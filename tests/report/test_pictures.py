@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from rocmend.report import html, markdown, terminal
 from rocmend.report.document import (
+    Axis,
     Bar,
     Bars,
     Card,
@@ -17,11 +18,16 @@ from rocmend.report.document import (
     Document,
     Host,
     Picture,
+    Plot,
+    Point,
     Range,
     Ranges,
     Section,
+    Series,
+    SeriesKind,
     Stack,
     Stacks,
+    Tick,
     Tone,
     Topology,
     table,
@@ -42,6 +48,17 @@ NODES = Topology(
     ),
     "All linked by XGMI",
     "Links",
+)
+
+ROOFLINE = Plot(
+    Axis("Arithmetic intensity", "FLOP/byte", log=True),
+    Axis("Speed", "TFLOPS", log=True),
+    (
+        Series("bound", (Point(1, 0.25), Point(100, 25), Point(1000, 25)), SeriesKind.LIMIT),
+        Series("hipBLASLt off", (Point(10, 2, "m=16", (1.9, 2.2)), Point(600, 20, "m=4096"))),
+        Series("hipBLASLt on", (Point(600, 0, "nothing"), Point(10, 1, "m=16")), SeriesKind.POINTS),
+    ),
+    "Roofline",
 )
 
 
@@ -103,7 +120,7 @@ def test_what_stands_beside_a_section_in_a_page_stands_last_in_a_terminal() -> N
     assert page.count('<div class="pictures"><figure') == 1
 
 
-@pytest.mark.parametrize("block", [SAVE_AREA, CLOCK, MEMORY, NODES])
+@pytest.mark.parametrize("block", [SAVE_AREA, CLOCK, MEMORY, NODES, ROOFLINE])
 def test_a_picture_says_its_figures_to_those_who_do_not_see_it(block: Picture) -> None:
     page = html.render(Document("t", blocks=(block,)))
     assert re.search(r'<svg role="img" aria-label="[^"]+ [^"]*\d', page)
@@ -135,3 +152,59 @@ def test_any_numbers_are_drawn_inside_the_picture(values: list[float], width: in
             assert 0 <= float(x) <= 100
             assert 0 <= float(wide) <= 100.001 - float(x)
         assert max((len(line) for line in _printed(block, width).splitlines()), default=0) <= width
+
+
+def _columns(text: str, mark: str) -> list[int]:
+    return [line.index(mark) for line in text.splitlines() if mark in line and "hipBLASLt" not in line]
+
+
+def test_equal_ratios_are_equal_distances_on_a_logarithmic_axis() -> None:
+    points = tuple(Point(x, y) for x, y in ((1, 1), (10, 10), (100, 100)))
+    log = Plot(Axis("x", log=True), Axis("y", log=True), (Series("s", points),))
+    places = [float(x) for x in re.findall(r'<svg x="([\d.]+)%"', draw(log))]
+    assert places[1] - places[0] == pytest.approx(places[2] - places[1], abs=0.01)
+    linear = Plot(Axis("x"), Axis("y"), (Series("s", points),))
+    places = [float(x) for x in re.findall(r'<svg x="([\d.]+)%"', draw(linear))]
+    assert (places[1] - 1.5) / (places[2] - 1.5) == pytest.approx(0.1, abs=0.01)  # it begins at 0
+
+
+def test_series_differ_in_their_markers_and_a_limit_has_none() -> None:
+    drawn = draw(ROOFLINE)
+    assert len(re.findall(r"<svg x=[^>]*><title>hipBLASLt off: ", drawn)) == 2
+    assert len(re.findall(r"<svg x=[^>]*><title>hipBLASLt on: ", drawn)) == 1  # 0 is no place on a logarithmic axis
+    assert len(set(re.findall(r'<path d="([^"]+)"', drawn))) == 2
+    assert drawn.count("series-0 limit") == 3  # two stretches and the legend
+    assert drawn.count("whisker") == 1
+    assert drawn.count("series-2 line") == 0
+
+
+def test_a_plot_in_a_terminal_has_its_points_in_place_and_its_values() -> None:
+    text = _printed(ROOFLINE)
+    assert "╌╌ bound, ● hipBLASLt off, ▲ hipBLASLt on" in text
+    assert len(_columns(text, "●")) == 2
+    assert _columns(text, "●")[0] > _columns(text, "●")[1]  # the faster one is above, and right of the other
+    assert _columns(text, "▲") == [_columns(text, "●")[1]]
+    assert "Arithmetic intensity (FLOP/byte)" in text
+    assert re.search(r"^ +1 .* 1000", text, re.MULTILINE)
+
+
+def test_the_table_of_a_plot_has_what_its_points_are() -> None:
+    text = markdown.render(Document("t", blocks=(ROOFLINE,)))
+    assert "| hipBLASLt off | m=16 | 10 | 2 | 1.9 to 2.2 |" in text
+    sizes = Plot(
+        Axis("Size", log=True, ticks=(Tick(4096, "4 KiB"),)), Axis("Speed", "GB/s"), (Series("s", (Point(4096, 1),)),)
+    )
+    assert "| s | 4 KiB | 1 |" in markdown.render(Document("t", blocks=(sizes,)))
+
+
+@given(st.lists(st.tuples(NUMBERS, NUMBERS, NUMBERS), max_size=9), st.booleans(), st.integers(40, 110))
+def test_any_points_are_drawn_inside_the_plot(values: list[tuple[float, float, float]], log: bool, width: int) -> None:
+    points = tuple(Point(x, y, "p", (min(y, z), max(y, z))) for x, y, z in values)
+    kinds = tuple(Series("s", points, kind) for kind in SeriesKind)
+    block = Plot(Axis("x", log=log), Axis("y", log=log), kinds)
+    drawn = draw(block)
+    for x in re.findall(r'x[12]?="([^"]*)%"', drawn):
+        assert 0 <= float(x) <= 100
+    for y in re.findall(r' y[12]?="([^"%]*)"', drawn):
+        assert 0 <= float(y) <= 310
+    assert max(map(len, _printed(block, width).splitlines())) <= width

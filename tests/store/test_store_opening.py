@@ -17,6 +17,7 @@ import pytest
 from rocmend.core.errors import DataError, RocmendError
 from rocmend.core.evidence import Evidence
 from rocmend.core.mounts import shared_by_hosts
+from rocmend.core.verdict import Verdict
 from rocmend.store import database
 from rocmend.store.errors import StoreError
 from rocmend.store.place import Place, default_path
@@ -66,12 +67,22 @@ class TestVersions:
             assert store._session.rows("SELECT note FROM evidence") == [("old",)]
             assert [item.evidence for item in store.query()] == before
         (copy,) = path.parent.glob("*.bak")
-        assert copy.name.startswith("evidence.sqlite.v1-")
+        assert copy.name.startswith(f"evidence.sqlite.v{len(STEPS)}-")
         assert stat.S_IMODE(copy.stat().st_mode) == 0o600
         monkeypatch.undo()
         copy.replace(path)
         with Store.open(path) as store:  # the copy is a whole store of the old version
             assert [item.evidence for item in store.query()] == before
+
+    def test_the_first_version_is_upgraded(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        path = tmp_path / "first" / "evidence.sqlite"
+        monkeypatch.setattr(database, "STEPS", STEPS[:1])
+        with Store.open(path) as store:
+            store.add(Evidence("probe", "a", "i", Verdict.PASS, "", "2026-01-01", 1.0, group="probe-1"))
+        monkeypatch.undo()
+        with Store.open(path) as store:
+            assert [(group.group, group.count) for group in store.groups()] == [("probe-1", 1)]
+            assert store.verify() == []
 
     def test_an_upgrade_that_fails_changes_nothing(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(database, "STEPS", (*STEPS, (*SECOND, "CREATE TABLE evidence (id)")))
@@ -88,7 +99,10 @@ class TestVersions:
         Store.open(path).close()
         monkeypatch.undo()
         before = path.read_bytes()
-        with pytest.raises(StoreError, match=r"has version 2; this rocmend knows versions up to 1.*Upgrade rocmend"):
+        with pytest.raises(
+            StoreError,
+            match=rf"has version {len(STEPS) + 1}; this rocmend knows versions up to {len(STEPS)}.*Upgrade rocmend",
+        ):
             Store.open(path)
         assert path.read_bytes() == before
 
@@ -109,8 +123,7 @@ class TestVersions:
         monkeypatch.setattr(database, "_checked_version", overtaken)
         with Store.open(path) as store:
             assert len(list(store.query())) == 1
-        assert calls[0] == 1
-        assert calls[-1] == 2
+        assert (calls[0], calls[-1]) == (len(STEPS), len(STEPS) + 1)
         assert len(list(path.parent.glob("*.bak"))) == 1
 
 
@@ -215,7 +228,7 @@ class TestReadOnly:
         self, read_only: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(database, "STEPS", (*STEPS, SECOND))
-        with pytest.raises(StoreError, match=r"needs an upgrade to 2, and it is read-only.*Copy"):
+        with pytest.raises(StoreError, match=rf"needs an upgrade to {len(STEPS) + 1}, and it is read-only.*Copy"):
             Store.open(read_only)
 
     def test_a_new_one_there(self, read_only: Path) -> None:

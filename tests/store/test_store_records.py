@@ -121,6 +121,14 @@ def test_records_added_while_iterating_do_no_harm(
     assert seen == ["4", "3", "2", "1", "0"]
 
 
+def test_kinds_and_the_newest_group_are_found(store: Store, evidence: Make) -> None:
+    assert (store.kinds(), store.last_group("probe-")) == ([], None)
+    for kind, group in (("trial", "lab-9"), ("probe", "probe-1"), ("bench", "bench-2"), ("probe", "probe-2")):
+        store.add(evidence(kind=kind, group=group))
+    assert store.kinds() == ["bench", "probe", "trial"]
+    assert (store.last_group("probe-"), store.last_group("bench-gemm-")) == ("probe-2", None)
+
+
 def test_repeats_and_groups_are_counted(store: Store, evidence: Make) -> None:
     for day, verdict in enumerate([Verdict.PASS, Verdict.HANG, Verdict.PASS], 1):
         store.add(evidence(verdict=verdict, group="one", started_at=f"2026-03-0{day}T00:00:00Z"))

@@ -41,10 +41,12 @@ No AMD GPU here? `rocmend demo strix-halo` diagnoses an example.
 `rocmend --help` lists all commands, `rocmend COMMAND --help` explains one."""
 
 _GROUPS = {
+    "bench": "Measure what this machine can do, and compare settings.",
     "kb": "Search and show the knowledge behind the advice.",
     "kernels": "List, check, tune and compile GPU kernels.",
     "lab": "Run experiments: which settings make it work?",
     "machine": "Show, capture or compare the facts of a machine.",
+    "share": "Write up this machine, redacted; read what others sent. `rocmend share` stands for `rocmend share make`.",
     "store": "List, show and remove stored evidence.",
     "port": "Port a CUDA project to ROCm. `rocmend port PATH` stands for `rocmend port run PATH`.",
     "mlx": "Run MLX and mlx-lm programs on this GPU.",
@@ -57,6 +59,7 @@ _SECTIONS = {
     "Start here": ("check", "demo"),
     "Understand": ("doctor", "machine", "wheel", "targets", "kb"),
     "Fix": ("env", "lab"),
+    "Measure": ("bench", "compare", "report"),
     "Prove": ("probe", "kernels", "store", "share"),
     "Port": ("port",),
     "Run": ("mlx",),
@@ -64,7 +67,7 @@ _SECTIONS = {
 }
 """How ``rocmend --help`` lists the commands; those that are in none come last."""
 
-_DEFAULTS = {"port": "run", "probe": "run"}
+_DEFAULTS = {"port": "run", "probe": "run", "share": "make"}
 """Groups that run a command of theirs where none is named: ``rocmend probe --device cpu``."""
 
 _HELP = ["-h", "--help"]

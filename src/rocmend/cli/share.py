@@ -6,7 +6,7 @@ import io
 import os
 import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from stat import S_ISREG
 from typing import TYPE_CHECKING
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocmend.core.errors import UsageError
-from rocmend.core.records import SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from rocmend.cli.check import Check
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from rocmend.core.redact import Redactor
     from rocmend.machine.facts import Machine
     from rocmend.machine.root import ChosenPython
+    from rocmend.store.records import StoredEvidence
     from rocmend.store.store import Store
 
 MAX_TEXT_CHARS = 60_000
@@ -31,7 +31,8 @@ _MOST_ROWS = (200, 60, 20, 5)
 """Rows that a list has at most; the next number where the text would be too long."""
 
 _MAX_CAPTURE_BYTES = 64 << 20
-_FOLDER = "rocmend-share"
+_NEWEST = 200
+"""Records of a kind among which the newest run of this machine is looked for."""
 
 
 class Probed(msgspec.Struct, frozen=True):
@@ -64,34 +65,58 @@ class Shared(msgspec.Struct, frozen=True):
     statement: str
 
 
-class _Manifest(msgspec.Struct, frozen=True):
-    """What an archive says of itself: ``share.json``.
-
-    Attributes:
-        kind: Always ``rocmend-share``.
-        rocmend_version: What wrote it.
-        captured_at: When the machine was read.
-        parts: What is in it: path to what it is.
-        schema_version: Version of this record.
-    """
-
-    kind: str
-    rocmend_version: str
-    captured_at: str
-    parts: dict[str, str]
-    schema_version: int = SCHEMA_VERSION
-
-
 def newest_probes(store: Store) -> Probed | None:
     """Return the newest run of probes that a store has."""
     from rocmend.probe.records import KIND, QUIET
 
-    newest = next(iter(store.query(kind=KIND, limit=1)), None)
-    if newest is None:
+    group = store.last_group(f"{KIND}-")
+    if group is None:
         return None
-    group = newest.evidence.group
     records = [row.evidence for row in store.query(kind=KIND, group=group)]
     return Probed(group, len(records), tuple(record for record in records if record.verdict not in QUIET))
+
+
+def chosen_records(store: Store | None, groups: Sequence[str]) -> list[StoredEvidence]:
+    """Return the records that go into an archive.
+
+    Args:
+        store: Where they are; None where nothing was ever kept.
+        groups: Runs; none for the newest of each kind, of benchmarks for that of each suite.
+
+    Raises:
+        UsageError: There is no such run.
+    """
+    from rocmend.core.evidence import KINDS
+    from rocmend.core.suggest import unknown
+    from rocmend.store.exchange import is_own
+
+    if store is None:
+        if groups:
+            raise unknown("--run", "run", groups[0], [], listed="rocmend store ls --groups")
+        return []
+    names = list(groups)
+    if not names:
+        for kind in KINDS:
+            own = (row.evidence.group for row in store.query(kind=kind, limit=_NEWEST) if is_own(row.evidence))
+            names.append(next(own, ""))
+        suites = {group.group.split("-")[1] for group in store.groups() if group.group.startswith("bench-")}
+        names += [store.last_group(f"bench-{suite}-") or "" for suite in sorted(suites)]
+        names = [name for name in names if name]
+    found: list[StoredEvidence] = []
+    for name in dict.fromkeys(names):
+        rows = list(store.query(group=name))
+        if not rows:
+            known = [group.group for group in store.groups()]
+            raise unknown("--run", "run", name, known, listed="rocmend store ls --groups")
+        found += rows
+    return found
+
+
+def packed_evidence(store: Store | None, records: list[StoredEvidence], redactor: Redactor) -> dict[str, bytes]:
+    """Return the files of an archive that hold evidence."""
+    from rocmend.store.exchange import packed
+
+    return packed(store, records, redactor) if store is not None and records else {}
 
 
 def share(
@@ -101,6 +126,7 @@ def share(
     workload: str | None = None,
     probed: Probed | None = None,
     archive: bool = False,
+    evidence: Callable[[Redactor], dict[str, bytes]] = lambda _redactor: {},
     progress: Callable[[str], None] = lambda _text: None,
 ) -> Shared:
     """Write a machine up, redacted.
@@ -111,6 +137,7 @@ def share(
         workload: What the machine is for.
         probed: A run of probes on it.
         archive: Make an archive too.
+        evidence: Returns the archive's files that hold evidence, redacted.
         progress: Told what is being done.
 
     Raises:
@@ -139,7 +166,9 @@ def share(
             if redactor.replaced
             else "looked for names, addresses, serial numbers and secrets: none found."
         )
-        packed = _archive(text, check, machine, capture, redactor) if archive and capture is not None else None
+        packed = None
+        if archive and capture is not None:
+            packed = _archive(text, check, machine, capture, redactor, evidence(redactor))
     return Shared(text, packed, redactor, statement)
 
 
@@ -166,33 +195,38 @@ def _text(check: Check, machine: Machine, probed: Probed | None, redactor: Redac
     return text[: text.rfind("\n", 0, MAX_TEXT_CHARS - len(end))] + end
 
 
-def _archive(text: str, check: Check, machine: Machine, capture: Path, redactor: Redactor) -> bytes:
+def _archive(
+    text: str, check: Check, machine: Machine, capture: Path, redactor: Redactor, evidence: dict[str, bytes]
+) -> bytes:
     from rocmend import __version__
     from rocmend.cli.views.check import check_report
     from rocmend.report import html
     from rocmend.report.envelope import Outcome, to_json
     from rocmend.report.redacted import redacted
+    from rocmend.store.exchange import FOLDER, Manifest
 
     report = html.render(redacted(check_report(check, machine), redactor))
     diagnosis = to_json(Outcome("doctor", check.diagnosis, int(check.serious)), redactor=redactor)
-    parts = {
+    parts = {"evidence.jsonl": "the evidence, for rocmend share show and import"} if evidence else {}
+    parts |= {
         "share.md": "the text for an issue",
         "report.html": "the report of rocmend check",
         "diagnosis.json": "the diagnosis, as rocmend doctor --json prints it",
         "capture": "the captured machine, for rocmend doctor --machine",
     }
-    manifest = _Manifest("rocmend-share", __version__, check.diagnosis.captured_at, parts)
+    manifest = Manifest(FOLDER, __version__, check.diagnosis.captured_at, parts)
     files = {
         "share.json": msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n",
         "share.md": text.encode(),
         "report.html": report.encode(),
         "diagnosis.json": diagnosis.encode(),
+        **evidence,
         **{f"capture/{name}": data for name, data in _capture_files(capture)},
     }
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in files.items():
-            entry = zipfile.ZipInfo(f"{_FOLDER}/{name}", time.gmtime()[:6])
+            entry = zipfile.ZipInfo(f"{FOLDER}/{name}", time.gmtime()[:6])
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.external_attr = 0o644 << 16
             archive.writestr(entry, data)

@@ -27,10 +27,9 @@ def vocabulary() -> frozenset[str]:
 
     They are taken from what is loaded: only that can be printed.
     """
-    found: set[str] = set()
-    for text in (*_commands(), *_facts(), *_entries(), *_fields(), *_values(), *_codes(), *_written()):
-        found |= {text.lower(), *(part.lower() for part in _PARTS.split(text) if part)}
-    return frozenset(found)
+    texts = {*_commands(), *_facts(), *_entries(), *_fields(), *_values(), *_codes(), *_written()}
+    found = {text.lower() for text in texts}
+    return frozenset(found.union(*map(_PARTS.split, found)) - {""})
 
 
 def _commands() -> Iterator[str]:
@@ -72,17 +71,21 @@ def _written() -> Iterator[str]:
             for value in vars(module).values():
                 function = inspect.unwrap(getattr(value, "callback", None) or value)
                 if isinstance(function, FunctionType) and function.__module__ == name:
-                    yield from _texts(function.__code__)
+                    yield from _texts(function.__code__.co_consts)
                 elif isinstance(value, dict) and name != __name__:
                     yield from _texts((*value, *value.values()))
 
 
-def _texts(value: object) -> Iterator[str]:
-    if isinstance(value, str) and _IDENTIFIER.fullmatch(value):
-        yield value
-    elif isinstance(value, tuple | CodeType):
-        for part in value if isinstance(value, tuple) else value.co_consts:
-            yield from _texts(part)
+def _texts(values: tuple[object, ...]) -> Iterator[str]:
+    """Yield the identifiers among values, in tuples and code among them too."""
+    for value in values:
+        if isinstance(value, str):
+            if _IDENTIFIER.fullmatch(value):
+                yield value
+        elif isinstance(value, tuple):
+            yield from _texts(value)
+        elif isinstance(value, CodeType):
+            yield from _texts(value.co_consts)
 
 
 def _ours(base: type) -> Iterator[Any]:

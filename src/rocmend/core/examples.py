@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["EXPERIMENTS", "MACHINES", "PROJECT", "example_machines"]
+__all__ = ["BENCHMARKS", "EXPERIMENTS", "MACHINES", "PROJECT", "example_machines"]
 
 _HERE = Path(__file__).parents[1] / "examples"
 
@@ -16,6 +16,9 @@ PROJECT = _HERE / "cuda" / "warp-attention"
 
 EXPERIMENTS = _HERE / "experiments"
 """Experiments for ``rocmend lab``, with the programs and phase sets that they use."""
+
+BENCHMARKS = _HERE / "benchmarks"
+"""Published results for ``rocmend bench import``."""
 
 
 def example_machines() -> dict[str, Path]:

@@ -48,6 +48,8 @@ class Needs(NamedTuple):
 _MLX_LM = Needs(("torch", "mlx", "mlx_lm"))
 
 NEEDS = {
+    "bench gemm": Needs(("torch",), "in the environment that is measured"),
+    "bench nn": Needs(("torch",), "in the environment that is measured"),
     "check": Needs(("torch",), "to try operations, in the environment that is checked"),
     "kernels check": Needs(("torch", "triton")),
     "kernels compile": Needs(("torch", "triton")),

@@ -9,6 +9,7 @@ as ``JITFunction.run`` does. With an unknown version of Triton, a launch hook, o
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -170,9 +171,17 @@ class BoundKernel:
 
 
 def _merged(kernel: Any, constants: Mapping[str, Any], config: Config) -> dict[str, Any]:
-    """Return the constants of a launch: the record's that the kernel has a parameter for, then the given ones."""
+    """Return the constants of a launch: the record's that the kernel has a parameter for, then the given ones.
+
+    Raises:
+        UnitError: The kernel needs another one.
+    """
     names = kernel.arg_names
-    return {**{name: value for name, value in config.constants.items() if name in names}, **constants}
+    merged = {**{name: value for name, value in config.constants.items() if name in names}, **constants}
+    for name, parameter in inspect.signature(kernel.fn).parameters.items():
+        if name not in merged and parameter.default is parameter.empty and "constexpr" in str(parameter.annotation):
+            raise config.lacks(name, f"the kernel {kernel.fn.__name__}")
+    return merged
 
 
 def hooked() -> bool:

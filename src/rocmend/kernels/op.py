@@ -57,7 +57,7 @@ class Implementation:
     """One way to compute an op: a function of a library, or a kernel.
 
     Args:
-        name: Unique within the op, e.g. ``torch.nn.functional.rms_norm`` or ``row``. A kernel's is that of its tuning
+        name: Unique within the op, e.g. ``torch.nn.functional.rms_norm`` or ``held``. A kernel's is that of its tuning
             records.
         tier: ``vendor`` (torch and the libraries below it), ``triton`` or ``reference``.
         run: ``module:function`` that computes it; its arguments are the op's own business.

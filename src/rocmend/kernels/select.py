@@ -187,7 +187,9 @@ def _unavailable(one: Implementation, target: Target) -> str | None:
     return executor.triton_unavailable(target)
 
 
-def implementation(op: Op, device: torch.device, problem: Problem, *, aligned: bool = True) -> Callable[..., Any]:
+def implementation(
+    op: Op, device: torch.device, problem: Problem, *, aligned: bool = True, tier: Tier | None = None
+) -> Callable[..., Any]:
     """Return the function that computes a problem on a device; cached, so that a second call costs one lookup.
 
     Args:
@@ -195,8 +197,9 @@ def implementation(op: Op, device: torch.device, problem: Problem, *, aligned: b
         device: Of the tensors.
         problem: The problem.
         aligned: Whether tensors begin at multiples of 16 bytes, as far as an implementation asks for it.
+        tier: That must be taken, whatever is preferred: for an op's kernels that launch those of another.
     """
-    key = (op.name, device, problem, aligned)
+    key = (op.name, device, problem, aligned, tier)
     found = _selected.get(key)
     if found is None:
         found = _select(key, op, device, problem)
@@ -222,8 +225,8 @@ def observing() -> bool:
 
 
 def _select(key: tuple[Any, ...], op: Op, device: torch.device, problem: Problem) -> Callable[..., Any]:
-    *_, aligned = key
-    preferences = preferred() if aligned else any_address(preferred())
+    *_, aligned, tier = key
+    preferences = (tier,) if tier else preferred() if aligned else any_address(preferred())
     choice = select(op, problem, executor.target_for(device), *preferences, aligned=aligned)
     if _observed is not None:
         _observed.append((op.name, problem, choice.implementation))

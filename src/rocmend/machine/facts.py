@@ -77,8 +77,8 @@ class Machine(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def indices(self, group: str) -> list[int]:
         """Return the indices of a repeated group: ``indices("gpu")`` is [0, 1] with two GPUs."""
-        found = {int(match[1]) for key in self.facts if (match := re.match(rf"{re.escape(group)}\.(\d+)\.", key))}
-        return sorted(found)
+        index = re.compile(rf"{re.escape(group)}\.(\d+)\.")
+        return sorted({int(match[1]) for key in self.facts if (match := index.match(key))})
 
 
 class FactSink:

@@ -19,10 +19,6 @@ class SkipProbe(Exception):  # noqa: N818  it is no error: the probe has nothing
     """The probe does not apply here; the message says why."""
 
 
-class UnsupportedError(Exception):
-    """What the probe tries is not offered here; the message says why."""
-
-
 @dataclass
 class Case:
     """An operation with its inputs.

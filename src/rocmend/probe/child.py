@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import gc
-import os
 import statistics
-import traceback
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from rocmend.probe import state
-from rocmend.probe.case import SEED, Case, Context, SkipProbe, UnsupportedError, missing
+from rocmend.probe.case import SEED, Case, Context, SkipProbe, missing
 from rocmend.probe.execute import (
     Memory,
     Subject,
@@ -21,12 +17,12 @@ from rocmend.probe.execute import (
     fallback_warnings,
     identical,
     poison,
-    synchronize,
     timed,
     traced,
 )
 from rocmend.probe.oracle import Comparison, compare, tolerance_of
 from rocmend.probe.registry import Probe, registry
+from rocmend.runner.torch_device import UnsupportedError, begun, device_of, make_current, outcome_of, synchronize
 
 if TYPE_CHECKING:
     import torch
@@ -35,21 +31,6 @@ Phase = Callable[[str], None]
 
 REPEATS = 3
 """Runs after the first one whose results are compared, and timed."""
-
-_UNSUPPORTED = (
-    "not implemented for",
-    "is not supported",
-    "not supported on",
-    "unsupported",
-    "no available kernel",
-    "not currently supported",
-    "only supported",
-    "requires compute capability",
-    "no kernel image is available",
-    "invalid device function",
-    "cannot find a working triton installation",
-)
-_OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 
 
 def run(probe: str, dtype: str, device: str = "auto", seed: int = SEED, *, stays: bool = False) -> dict[str, Any]:
@@ -74,7 +55,7 @@ def run(probe: str, dtype: str, device: str = "auto", seed: int = SEED, *, stays
         return outcome_of_start | found
     tell("setup")
     chosen = registry.get(probe)
-    where = _device(device)
+    where = device_of(device)
 
     def phase(name: str) -> None:
         tell(name, slow=chosen.slow if name in {"compile", "first-run"} else "")
@@ -98,43 +79,6 @@ CLEAN = frozenset({"pass", "skipped", "wrong-output", "unsupported"})
 """Outcomes after which a process may run another probe, where nothing in it was changed."""
 
 
-def begun(device: str = "auto") -> dict[str, Any]:
-    """Import torch, use the device for the first time and return what both are, as a JSON value.
-
-    Args:
-        device: As for `run`.
-
-    Returns:
-        ``error`` (empty where all is well), ``device``, ``device_name``, ``gfx_target``, ``versions``.
-    """
-    from rocmend.kernels.triton_cache import use_trusted_cache
-    from rocmend.runner.child import phase
-
-    use_trusted_cache()
-    phase("import")
-    try:
-        import torch
-    except (ImportError, OSError) as error:
-        return {"error": f"torch cannot be imported: {error}", "trace": traceback.format_exc()}
-    phase("context")
-    try:
-        where = _device(device)
-        torch.zeros(1, device=where)
-        synchronize(where)
-    except (UnsupportedError, RuntimeError) as error:
-        return {"error": str(error).strip(), "versions": _versions()}
-    _plain_arithmetic()
-    gc.freeze()  # torch's own objects stay: collecting after each probe need not look at them
-    torch.set_warn_always(True)  # a warning that is given once in a process would be missed by all but the first probe
-    return {
-        "error": "",
-        "device": str(where),
-        "device_name": device_name(where),
-        "gfx_target": gfx_target(where),
-        "versions": _versions(),
-    }
-
-
 def outcome(
     probe: Probe, dtype: str, device: torch.device, seed: int = SEED, phase: Phase = lambda _: None
 ) -> dict[str, Any]:
@@ -151,7 +95,7 @@ def outcome(
     if absent:
         return {"outcome": "skipped", "reason": absent}
     try:
-        _use(device)
+        make_current(device)
         # building counts too: a probe of memory asks the device while it is built
         return _measure(probe.build(Context.make(str(device), dtype, seed)), dtype, device, phase)
     except SkipProbe as skip:
@@ -159,7 +103,7 @@ def outcome(
     except UnsupportedError as error:
         return {"outcome": "unsupported", "reason": str(error)}
     except Exception as error:  # noqa: BLE001  whatever an operation raises is its outcome
-        return _raised(error)
+        return outcome_of(error)
 
 
 def _measure(case: Case, dtype: str, device: torch.device, phase: Phase) -> dict[str, Any]:
@@ -250,99 +194,3 @@ def _verdict(case: Case, device: torch.device, figures: dict[str, Any], watch: W
     if not figures["repeat_identical"] and not case.check:
         return {"outcome": "pass", "reason": "right each time, but not the same bits each time"}
     return {"outcome": "pass", "reason": ""}
-
-
-def _raised(error: Exception) -> dict[str, Any]:
-    """Return the outcome that an exception stands for."""
-    text = str(error).strip()
-    lower = text.lower()
-    reason = f"{type(error).__name__}: {text.splitlines()[0] if text else 'no message'}"
-    trace = "".join(traceback.format_exception(error))[-8000:]
-    if isinstance(error, MemoryError) or any(words in lower for words in _OUT_OF_MEMORY):
-        kind = "oom"
-    elif isinstance(error, NotImplementedError) or any(words in lower for words in _UNSUPPORTED):
-        kind = "unsupported"
-    else:
-        kind = "error"
-    return {"outcome": kind, "reason": reason, "trace": trace}
-
-
-def _device(asked: str) -> torch.device:
-    """Return the device asked for.
-
-    Raises:
-        UnsupportedError: It is not there.
-    """
-    import torch
-
-    if asked == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device("cuda" if asked == "hip" else asked)
-    except RuntimeError as error:
-        raise UnsupportedError(f"torch knows no device called {asked!r}: {error}") from error
-    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        count = torch.cuda.device_count()
-        raise UnsupportedError(f"torch {torch.__version__} sees {count or 'no'} GPUs here, {asked} was asked for")
-    return device
-
-
-def _use(device: torch.device) -> None:
-    """Make a GPU the current one: streams and graphs that name none belong to it."""
-    import torch
-
-    if device.type == "cuda" and device.index is not None:
-        torch.cuda.set_device(device)
-
-
-def _plain_arithmetic() -> None:
-    """Keep float32 in float32: TF32 is another dtype in disguise, and its error would look like a fault."""
-    import torch
-
-    torch.set_float32_matmul_precision("highest")
-    with contextlib.suppress(AttributeError, RuntimeError):
-        torch.backends.cudnn.allow_tf32 = False
-
-
-def device_name(device: torch.device) -> str:
-    """Return what the device calls itself."""
-    import torch
-
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else _cpu_name()
-
-
-def _cpu_name() -> str:
-    with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:  # noqa: PTH123
-        for line in lines:
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return os.uname().machine
-
-
-def gfx_target(device: torch.device) -> str:
-    """Return the gfx target of an AMD GPU, ``sm_90`` or the like of an NVIDIA one, ``cpu`` otherwise."""
-    import torch
-
-    if device.type != "cuda":
-        return device.type
-    properties = torch.cuda.get_device_properties(device)
-    name = str(getattr(properties, "gcnArchName", ""))
-    if torch.version.hip and name:
-        return name.partition(":")[0]
-    return f"sm_{properties.major}{properties.minor}"
-
-
-def _versions() -> dict[str, str]:
-    import platform
-    from importlib import metadata
-
-    import torch
-
-    found = {"python": platform.python_version(), "torch": str(torch.__version__)}
-    if torch.version.hip:
-        found["hip"] = str(torch.version.hip)
-    if torch.version.cuda:
-        found["cuda"] = str(torch.version.cuda)
-    with contextlib.suppress(metadata.PackageNotFoundError):
-        found["triton"] = metadata.version("triton")
-    return found

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rocmend.probe.oracle import flatten
+from rocmend.runner.torch_device import synchronize
 
 if TYPE_CHECKING:
     import torch
@@ -112,14 +113,6 @@ class Subject:
             if isinstance(value, torch.Tensor) and value.is_floating_point():
                 return value.dtype
         return torch.float32
-
-
-def synchronize(device: torch.device) -> None:
-    """Wait until the device has done what was asked of it; errors of its kernels are raised here."""
-    import torch
-
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
 
 
 def poison(device: torch.device) -> None:

@@ -106,8 +106,7 @@ def kept_run(store: Store, group: str) -> tuple[str, dict[str, Evidence]]:
         group: The run's id, or ``last`` for the newest one.
     """
     if group == "last":
-        names = [found.group for found in store.groups() if found.group.startswith(f"{KIND}-")]
-        group = names[0] if names else group
+        group = store.last_group(f"{KIND}-") or group
     found: dict[str, Evidence] = {}
     for row in store.query(kind=KIND, group=group):
         found.setdefault(row.evidence.subject, row.evidence)

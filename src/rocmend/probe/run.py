@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import datetime as dt
 import secrets
-import shlex
-import shutil
-import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from rocmend.core.errors import UsageError
 from rocmend.core.evidence import Evidence
-from rocmend.core.scratch import ScratchFolder
 from rocmend.core.verdict import Verdict
-from rocmend.machine.software.python_env import IN_FOLDER
 from rocmend.probe.evidence import artifacts_of, evidence_of
 from rocmend.probe.knowledge import ids_for
-from rocmend.probe.launch import START, Launcher, ProbeError
+from rocmend.probe.launch import START, Launcher
 from rocmend.probe.records import QUIET, ProbeRun, Subject, kept_run, subject_of
 from rocmend.probe.registry import Probe, problems, select
+from rocmend.runner.interpreter import importable, interpreter_of
 
 if TYPE_CHECKING:
     from rocmend.kb.load import Knowledge
@@ -85,10 +79,10 @@ def run_probes(  # noqa: PLR0913  each of them is an option of the command
     pairs = select(selection, dtypes)
     group, finished = _finished(store, resume)
     tell = on_start or (lambda _name, _done, _total: None)
-    with _home() as home:
+    with importable() as home:
         launcher = Launcher(
             str(home),
-            _interpreter(python, machine),
+            interpreter_of(python, machine),
             dict(env or {}),
             jobs=jobs,
             time_limit_s=time_limit_s,
@@ -109,31 +103,6 @@ def new_group() -> str:
     return f"probe-{dt.datetime.now(dt.UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
 
 
-def _interpreter(asked: str | None, machine: Machine | None) -> str:
-    """Return the path of the interpreter: the one asked for, that of the environment the facts are about, or our own.
-
-    Raises:
-        UsageError: There is none.
-        ProbeError: It came with the working folder, and nobody asked for it.
-    """
-    chosen = asked or (str(machine.value("python.executable", "")) if machine is not None else "") or sys.executable
-    found = shutil.which(chosen)
-    if found is None:
-        raise UsageError(
-            "--python", f"there is no program {chosen}.", next_step="Give the path of a Python interpreter."
-        )
-    if not asked and machine is not None and machine.value("python.found_by") == IN_FOLDER:
-        folder = str(machine.value("python.prefix"))
-        if folder != sys.prefix:
-            raise ProbeError(
-                folder,
-                "this environment was found in the working folder, and nothing in that is run unasked.",
-                why="The folder may be somebody else's project.",
-                next_step=f"If it is yours, activate it, or say --python {shlex.quote(folder)}.",
-            )
-    return str(Path(found).absolute())
-
-
 def _finished(store: Store | None, group: str | None) -> tuple[str, dict[str, Evidence]]:
     """Return a run's id and what it has finished, by subject; what the harness failed at is run again."""
     if group is None:
@@ -146,14 +115,6 @@ def _finished(store: Store | None, group: str | None) -> tuple[str, dict[str, Ev
             "--resume", f"the store has no run {group!r}.", next_step="`rocmend store ls` lists what it has."
         )
     return group, {name: evidence for name, evidence in found.items() if evidence.verdict is not Verdict.INFRA}
-
-
-@contextmanager
-def _home() -> Iterator[Path]:
-    """Yield a working folder from which any interpreter finds rocmend, and nothing of rocmend's environment."""
-    with ScratchFolder("probe") as home:
-        (home / "rocmend").symlink_to(Path(__file__).resolve().parents[1])
-        yield home
 
 
 class _Run:

@@ -223,6 +223,78 @@ class Timeline(msgspec.Struct, frozen=True, tag="timeline"):
         return max((span.end for row in self.rows for span in row.spans), default=0.0) or 1.0
 
 
+class Tick(msgspec.Struct, frozen=True):
+    """A place on an axis and what is written there: 1048576, ``1 MiB``."""
+
+    value: float
+    text: str
+
+
+class Axis(msgspec.Struct, frozen=True):
+    """An axis of a plot.
+
+    Attributes:
+        label: What it is of: ``Arithmetic intensity``.
+        unit: ``FLOP/byte``; empty where it is a count.
+        log: Equal distances are equal ratios; values of 0 and below are left out.
+        ticks: Where values are written; empty for round numbers.
+    """
+
+    label: str
+    unit: str = ""
+    log: bool = False
+    ticks: tuple[Tick, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """Label and unit: ``Arithmetic intensity (FLOP/byte)``."""
+        return f"{self.label} ({self.unit})" if self.unit else self.label
+
+
+class Point(msgspec.Struct, frozen=True):
+    """A point of a plot.
+
+    Attributes:
+        x: Where it is.
+        y: Where it is.
+        text: What it is, in a few words: ``4096x4096x4096``.
+        interval: Lower and upper end of y's interval; empty where it has none.
+    """
+
+    x: float
+    y: float
+    text: str = ""
+    interval: tuple[float, ...] = ()
+
+
+class SeriesKind(StrEnum):
+    """How the points of a series are drawn."""
+
+    LINE = "line"
+    """Markers, joined in the order of x."""
+    POINTS = "points"
+    """Markers alone."""
+    LIMIT = "limit"
+    """A dashed line without markers: what nothing can exceed."""
+
+
+class Series(msgspec.Struct, frozen=True):
+    """Points that belong together, with a name for the legend."""
+
+    name: str
+    points: tuple[Point, ...]
+    kind: SeriesKind = SeriesKind.LINE
+
+
+class Plot(msgspec.Struct, frozen=True, tag="plot"):
+    """Series on two axes; a linear axis begins at 0."""
+
+    x: Axis
+    y: Axis
+    series: tuple[Series, ...]
+    caption: str = ""
+
+
 class Card(msgspec.Struct, frozen=True, tag="card"):
     """Something that stands on its own: a finding, a verdict.
 
@@ -330,11 +402,25 @@ class Section(msgspec.Struct, frozen=True, tag="section"):
     beside: bool = False
 
 
-Picture = Bars | Ranges | Stacks | Topology | Timeline
+Picture = Bars | Ranges | Stacks | Topology | Timeline | Plot
 """Blocks that HTML draws; ``rocmend.report.pictures`` has their drawings and their tables."""
 
 Block = (
-    Text | Code | Links | Pairs | Table | Tiles | Bars | Ranges | Stacks | Topology | Timeline | Card | Steps | Section
+    Text
+    | Code
+    | Links
+    | Pairs
+    | Table
+    | Tiles
+    | Bars
+    | Ranges
+    | Stacks
+    | Topology
+    | Timeline
+    | Plot
+    | Card
+    | Steps
+    | Section
 )
 
 

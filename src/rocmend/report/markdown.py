@@ -14,6 +14,7 @@ from rocmend.report.document import (
     Links,
     Option,
     Pairs,
+    Plot,
     Ranges,
     Section,
     Stacks,
@@ -86,7 +87,7 @@ def _block(block: Block, level: int) -> str:  # noqa: PLR0911  one line a kind o
             return _table(block)
         case Tiles():
             return "\n".join(map(_tile, block.tiles))
-        case Bars() | Ranges() | Stacks() | Topology() | Timeline():
+        case Bars() | Ranges() | Stacks() | Topology() | Timeline() | Plot():
             return _table(table_of(block))
         case Card():
             return _card(block, level)

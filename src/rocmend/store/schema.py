@@ -44,7 +44,13 @@ _FIRST = (
     "CREATE INDEX artifact_sha256 ON artifact (sha256)",
 )
 
-STEPS: tuple[tuple[str, ...], ...] = (_FIRST,)
+_GROUPS_BY_INDEX = (
+    # Groups are counted from the index alone: at a million records that is a second instead of twelve.
+    "DROP INDEX evidence_run",
+    "CREATE INDEX evidence_run ON evidence (run, verdict, id)",
+)
+
+STEPS: tuple[tuple[str, ...], ...] = (_FIRST, _GROUPS_BY_INDEX)
 """Statements that lead from each version to the next; `PRAGMA user_version` counts the steps done.
 
 A step that was released is never changed: a change of the tables is a new step. `evidence.record` holds the record as

@@ -193,12 +193,27 @@ class Store:
             (beginning, beginning + "~"),  # after every character of an id
         )
         ids = [record_id for (record_id,) in rows]
+        if not ids and next(self.summaries(group=beginning), None):
+            raise UsageError(
+                "store",
+                f"{beginning} names a run of several records, not one record.",
+                next_step=f"rocmend store ls --group {beginning} lists them.",
+            )
         if not ids or not beginning:
             raise unknown("store", "record", beginning, self._near(beginning), listed="rocmend store ls")
         if len(ids) > 1 and beginning not in ids:
             some = ", ".join(ids[:3] + ["…"] * (len(ids) > 3))
             raise UsageError("store", f"several records begin with {beginning!r}: {some}.")
         return str(ids[0])  # the shortest that begins so comes first, and that is the beginning itself
+
+    def named(self, name: str) -> list[str]:
+        """Return the ids of the records of a group, or of the record whose id begins with this.
+
+        Raises:
+            UsageError: There is no such group or record, or several records begin so.
+        """
+        group = [one.id for one in self.summaries(group=name)] if name else []
+        return group or [self.find(name)]
 
     def _near(self, given: str) -> list[str]:
         """Return the ids among which a mistyped one is looked for: those that begin most like it, and the newest."""
@@ -295,7 +310,26 @@ class Store:
 
     def kinds(self) -> list[str]:
         """Return the kinds that some record has."""
-        return [str(kind) for (kind,) in self._session.rows("SELECT DISTINCT kind FROM evidence ORDER BY kind", ())]
+        # From one kind to the next by the index: DISTINCT would read all of it.
+        statement = """
+            WITH RECURSIVE found (kind) AS (
+                SELECT min(kind) FROM evidence
+                UNION ALL
+                SELECT (SELECT min(kind) FROM evidence WHERE kind > found.kind) FROM found WHERE found.kind IS NOT NULL
+            )
+            SELECT kind FROM found WHERE kind IS NOT NULL
+        """
+        return [str(kind) for (kind,) in self._session.rows(statement, ())]
+
+    def last_group(self, beginning: str) -> str | None:
+        """Return the newest group whose id begins so; such ids end with the time of the start.
+
+        Args:
+            beginning: ``probe-``, ``bench-gemm-``.
+        """
+        statement = "SELECT max(run) FROM evidence WHERE run >= ? AND run < ?"
+        ((found,),) = self._session.rows(statement, (beginning, beginning + "~"))
+        return None if found is None else str(found)
 
     def groups(self) -> list[StoredGroup]:
         """Return the probe runs and experiments that have records, the newest first."""

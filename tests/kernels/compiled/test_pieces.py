@@ -259,6 +259,15 @@ def test_records_that_are_hidden_or_that_nothing_uses(monkeypatch: pytest.Monkey
     assert unused_records("op", used, ["gfx1100", "gfx942"]) == ["op/dot/*@any", "op/dot/small@gfx942"]
 
 
+def test_what_only_the_interpreter_looks_up_is_used() -> None:
+    pytest.importorskip("triton")
+    from rocmend.kernels.compiled.record import record_op
+
+    used = set(record_op("scan", ["gfx1151"]).used)
+    everything = {name_of("scan", one) for one in lookup.records("scan")}
+    assert {name for name in used if name.endswith("@cpu")} == {name for name in everything if name.endswith("@cpu")}
+
+
 def test_a_reason_is_short_and_names_no_folder() -> None:
     text = "Error: at 1:2\n  code\n  ^\n more\nValueError: /home/me/src/kernel.py:3:1 is wrong"
     assert _reason(text) == "Error: at 1:2 more ValueError: kernel.py:3:1 is wrong"

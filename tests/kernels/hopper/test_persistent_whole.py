@@ -14,6 +14,7 @@ pytest.importorskip("triton.experimental.gluon")
 from tests.kernels.ptx.launched import called
 
 from rocmend.kernels import allocate, backends, gather_qmm, gather_qmm_swiglu, quantized_matmul
+from rocmend.kernels.backends.hopper.gather_qmm import moe_gemv_persistent
 from rocmend.kernels.common.formats import format_of
 from rocmend.kernels.compiled.fetch import fetch
 from rocmend.kernels.compiled.pool import Worker
@@ -23,8 +24,6 @@ from rocmend.kernels.ops.moe.gather_qmm.cases import matrices
 from rocmend.kernels.select import prefer
 from rocmend.kernels.suite import Maker
 from rocmend.kernels.target import by_name
-from rocmend.kernels.tuning import Config
-from rocmend.kernels.tuning.lookup import forced
 
 # They are written for Triton 3.6, which is fetched.
 pytestmark = [pytest.mark.cpu, pytest.mark.slow, pytest.mark.network]
@@ -69,14 +68,15 @@ def test_a_few_rows_of_x(worker: Worker, rows: int, columns: int, depth: int, si
 
 
 @pytest.mark.parametrize("gated", [False, True])
-def test_a_few_rows_of_some_experts(worker: Worker, gated: bool) -> None:
+@pytest.mark.parametrize("depth", [768, 2048])
+def test_a_few_rows_of_some_experts(worker: Worker, depth: int, gated: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(moe_gemv_persistent, "SPARED", 0)
     m = Maker(torch.device("cpu"), 5)
-    x, chosen = m.normal(5, 1, 1, 2048, dtype="bfloat16"), m.integers(0, 3, 5, 2)
-    weights = [matrices(m, FORM, "bfloat16", (3, 32, 2048)) for _ in range(2)]
+    x, chosen = m.normal(5, 1, 1, depth, dtype="bfloat16"), m.integers(0, 3, 5, 2)
+    weights = [matrices(m, FORM, "bfloat16", (3, 32, depth)) for _ in range(2)]
     named = OPTIONS | {"rhs_indices": chosen}
-    none = Config({"most": 0, "SETS": 1, "PARTS": 1, "num_warps": 4})
     function, truth = (gather_qmm_swiglu, gathered.gather_qmm_swiglu) if gated else (gather_qmm, gathered.gather_qmm)
-    with allocate.poisoned(), forced("gather_qmm", "moe_gemv", none):
+    with allocate.poisoned():
         target = by_name("sm90", compute_units=4)
         out, kernels = called(worker, target, function, x, *(weights if gated else weights[0]), **named)
     assert kernels == ["moe_gemv_persistent_kernel"]

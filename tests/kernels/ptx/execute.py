@@ -101,6 +101,7 @@ class _Wavefront:
         self.groups: list[list[tuple[Any, Any]]] = [[]]
         lane = np.arange(LANES)
         own = {"%tid.x": lane + LANES * wavefront, "%ntid.x": self.threads, "%laneid": lane}
+        own |= {"%lanemask_eq": 1 << lane, "%lanemask_lt": (1 << lane) - 1}
         for at, axis in enumerate("xyz"):
             own |= {f"%ctaid.{axis}": number[at], f"%nctaid.{axis}": grid[at]}
         for name, value in (*own.items(), *self.code.shared.items()):
@@ -280,9 +281,15 @@ class _Wavefront:
         self._set(operands[0], one[named[name]], mask)
 
     def _reduced(self, name: str, operands: tuple[str, ...], mask: Any) -> None:
-        assert name == "redux.sync.max.u32"
         assert mask.all(), "lanes are missing"
-        self._set(operands[0], np.full(LANES, self._value(operands[1], "u32").max()), mask)
+        if name == "vote.sync.ballot.b32":
+            found = np.uint32(
+                (self._value(operands[1], "pred").astype(np.uint64) << np.arange(LANES, dtype=np.uint64)).sum()
+            )
+        else:
+            assert name in {"redux.sync.max.u32", "redux.sync.max.s32"}
+            found = lanes.as_bits(self._value(operands[1], name[-3:]).max())
+        self._set(operands[0], np.full(LANES, found, np.uint32), mask)
 
     def _multiply(self, name: str, operands: tuple[str, ...], mask: Any) -> None:
         assert mask.all(), "lanes are missing"
@@ -294,7 +301,8 @@ class _Wavefront:
 
 _SPECIAL: dict[str, Callable[[_Wavefront, str, tuple[str, ...], Any], None]] = {
     "ld.param": _Wavefront._parameter, "ld.": _Wavefront._load, "st.": _Wavefront._keep, "cp.async": _Wavefront._copy,
-    "red.": _Wavefront._join, "shfl": _Wavefront._other_lane, "redux": _Wavefront._reduced, "mma": _Wavefront._multiply,
+    "red.": _Wavefront._join, "shfl": _Wavefront._other_lane, "redux": _Wavefront._reduced, "vote": _Wavefront._reduced,
+    "mma": _Wavefront._multiply,
 }  # fmt: skip
 """By how their names begin; the first one that fits."""
 

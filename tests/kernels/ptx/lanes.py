@@ -154,6 +154,7 @@ SAME: dict[str, Callable[..., Any]] = {
     "or": lambda one, other: one | other,
     "xor": lambda one, other: one ^ other,
     "not": lambda one: ~one,
+    "popc": lambda one: np.array([int(each).bit_count() for each in one], np.uint32),
     "div.full": lambda one, other: one / other,
     "div": lambda one, other: _divided(one, other)[0],
     "rem": lambda one, other: _divided(one, other)[1],

@@ -8,13 +8,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from rocmend.probe import child
 from rocmend.probe.case import Case, Context
 from rocmend.probe.registry import Family, registry
+from rocmend.runner import torch_device
 
 registry.load()
 _start = Path(os.environ.get("ROCMEND_TEST_COUNT", "/nowhere")) / "device-hangs"
-_device = child._device
+_device = torch_device.device_of
 
 
 def _used(asked: str) -> Any:
@@ -25,7 +25,7 @@ def _used(asked: str) -> Any:
 
 
 if __name__ == "sitecustomize":  # in children alone
-    child._device = _used
+    torch_device.device_of = _used
 family = Family("faults", tags=("batchnorm",))
 FLOAT = ("float32",)
 

@@ -13,7 +13,7 @@ from rocmend.cli.base import rocmend_command
 from rocmend.cli.names import Name
 from rocmend.cli.output import file_option, finish, output_options
 from rocmend.core.errors import RocmendError, UsageError
-from rocmend.core.examples import EXPERIMENTS, PROJECT, example_machines
+from rocmend.core.examples import BENCHMARKS, EXPERIMENTS, PROJECT, example_machines
 from rocmend.core.files import naming
 from rocmend.core.suggest import unknown
 from rocmend.report.document import Code, Document, Section, Text, Tone, table
@@ -39,6 +39,11 @@ _COPIES = {
         "experiments for `rocmend lab`; local-demo.toml runs on any machine",
         ("rocmend lab plan {dir}/local-demo.toml", "rocmend lab run {dir}/local-demo.toml"),
     ),
+    "bench": _Copied(
+        BENCHMARKS,
+        "published llama.cpp results of a Strix Halo and a DGX Spark, to import",
+        ("rocmend bench import {dir}/strix-halo-vulkan-amdvlk.md {dir}/dgx-spark.md --no-store",),
+    ),
 }
 
 
@@ -60,7 +65,7 @@ def command(name: str, directory: Path | None, output: Path | None, output_forma
 
     No AMD GPU is needed. Without NAME it lists them. With the NAME of a machine it does what `rocmend check --machine
     NAME` does, and keeps no evidence. `port DIR` copies a CUDA project to the new folder DIR, `lab DIR` copies
-    experiments.
+    experiments, `bench DIR` published benchmark results.
 
     The machines are made up: the formats are those of Linux and ROCm, the values were not read from real hardware.
     """

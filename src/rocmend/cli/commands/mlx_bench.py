@@ -100,7 +100,7 @@ def command(
     then. It also shows how steps were computed (plans, captured graphs, recording in C), or why not. The
     result is kept as evidence. Exit code 1 means that a measurement is missing.
     """
-    from rocmend.cli.views.bench import bench_document
+    from rocmend.cli.views.mlx_bench import bench_document
     from rocmend.mlx.programs.bench import Request, bench
 
     if bool(model) == bool(shape):

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-import shlex
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.names import PROBE
-from rocmend.cli.output import file_option, finish, output_options, report_file, shown, tell
+from rocmend.cli.output import file_option, finish, output_options, report_file, shown
 from rocmend.cli.progress import Progress
 from rocmend.cli.quantities import Duration
+from rocmend.cli.resumable import Resumable
 from rocmend.cli.source import python_option, take_snapshot
 from rocmend.core.errors import UsageError
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
 if TYPE_CHECKING:
     from rocmend.cli.output import OutputFile
-    from rocmend.core.evidence import Evidence
     from rocmend.machine.root import ChosenPython
     from rocmend.probe.records import ProbeRun
     from rocmend.report.document import Document
@@ -132,7 +130,7 @@ def command(
     expected_s = about_s(selection, dtypes, jobs=jobs, isolate=isolate)
     file = report_file(output) if output is not None else None
     with contextlib.ExitStack() as stack:
-        begun = stack.enter_context(_Resumable(kept=not no_store))
+        begun = stack.enter_context(Resumable(kept=not no_store))
         progress = stack.enter_context(Progress("rocmend probe", "reading the machine"))
         from rocmend.kb.load import load_entries
         from rocmend.probe.launch import START
@@ -163,44 +161,10 @@ def command(
             silence_s=silence or 0.0,
             isolate=isolate,
             on_start=begins,
-            on_result=begun.tell,
+            on_result=lambda result, done, total: begun.note(result.group, done, total),
             resume=resume,
         )
     _print(run, output_format, file, verbose=verbose)
-
-
-class _Resumable:
-    """Says, where a run is interrupted, how to go on with it.
-
-    Args:
-        kept: The results are kept.
-    """
-
-    def __init__(self, *, kept: bool) -> None:
-        self.kept = kept
-        self.group = ""
-
-    def tell(self, result: Evidence, done: int, total: int) -> None:
-        """Take note of a result."""
-        self.group, self.done, self.total = result.group, done, total
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is KeyboardInterrupt and self.kept and self.group:
-            tell(f"{self.done} of {self.total} are done and kept. To go on: {_again(self.group)}")
-
-
-def _again(group: str) -> str:
-    """Return the command line that goes on with a run: the same once more, with its id."""
-    words, given = [], iter(sys.argv[1:])
-    for word in given:
-        if word == "--resume":
-            next(given, None)
-        elif not word.startswith("--resume="):
-            words.append(word)
-    return shlex.join(["rocmend", *words, "--resume", group])
 
 
 def _print(run: ProbeRun, output_format: str, file: OutputFile | None, *, verbose: bool) -> None:

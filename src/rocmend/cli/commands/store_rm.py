@@ -21,7 +21,7 @@ from rocmend.report.envelope import Outcome
     examples=(
         ("rocmend store rm 20260131-1200", "remove the record whose id begins with this"),
         ("rocmend store rm --older-than 90d --dry-run", "show which records of older runs would be removed"),
-        ("rocmend store rm --group sdma-hang --yes", "remove an experiment's records, without asking"),
+        ("rocmend store rm sdma-hang --yes", "remove an experiment's records, without asking"),
     ),
 )
 @click.argument("record_ids", metavar="[ID]...", nargs=-1)
@@ -44,6 +44,7 @@ def command(
 ) -> None:
     """Remove records by their ids, age or group.
 
+    The id of a run that kept several records (`kernels check` prints it) removes them all.
     Their artifacts and machine snapshots stay until `rocmend store gc` runs.
     """
     from rocmend.cli.views.store import removal_document
@@ -53,7 +54,7 @@ def command(
         raise UsageError("store rm", "select records by id, or with --older-than and --group.")
     with Store.open(store_path, create=False) as store:
         if record_ids:
-            ids = list(dict.fromkeys(map(store.find, record_ids)))
+            ids = list(dict.fromkeys(record for name in record_ids for record in store.named(name)))
         else:
             ids = [summary.id for summary in store.summaries(group=group, until=end)]
         wanted = ids and not dry_run and agreed("store rm", count_text(len(ids), "record"), store, yes=yes)

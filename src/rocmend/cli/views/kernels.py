@@ -159,7 +159,7 @@ def explain_document(found: Explained) -> Document:
         ]
         blocks.append(table(["kernel", "class", "target", "parameters", "source"], rows, "Tuning records"))
     title = f"{found.op} {problem} on {found.target}"
-    return Document(title, _escaped(summary), Tone.PLAIN if taken else Tone.ERROR, tuple(blocks))
+    return Document(title, summary, Tone.PLAIN if taken else Tone.ERROR, tuple(blocks))
 
 
 def _config(values: dict[str, Any]) -> str:
@@ -213,7 +213,10 @@ def check_document(runs: Sequence[OpRun], kept: str | None) -> Document:
         blocks.append(Text(f"With {versions}. An error of 1 is the limit.", Tone.MUTED))
     tone = Tone.ERROR if failed else Tone.GOOD
     footer = (
-        f"Kept as {kept}: `rocmend store ls` lists it, `rocmend kernels list` shows what ran where." if kept else ""
+        f"Kept as {kept}: `rocmend store ls --group {kept}` lists its records, `rocmend store rm {kept}` removes them, "
+        "`rocmend kernels list` shows what ran where."
+        if kept
+        else ""
     )
     return Document("Kernels checked", summary, tone, tuple(blocks), footer)
 

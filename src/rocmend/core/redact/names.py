@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from rocmend.core.redact.places import Places, Replace, Rule, is_placeholder, joined
+from rocmend.core.redact.places import LazyPattern, Places, Replace, Rule, is_placeholder, joined
 from rocmend.core.redact.words import GENERIC_NAMES, KEPT_ACCOUNTS, PUBLIC_HOSTS, REDACTED
 
 _STAMP = r"(?:\d{4}-\d\d-\d\dT[\d:.,+Z-]+|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)?|\[[ \d.]+\])"
@@ -142,12 +142,12 @@ _network, _name, _label = _labelled("network"), _labelled("name"), _labelled("la
 
 NAMES: tuple[Rule, ...] = (
     Rule(
-        re.compile(rf"(?:^|(?<=\\n)|(?<=[ \t\"']))((?:<\d+>)?{_STAMP}[ \t]+)({_NAME})(?=[ \t]+kernel:)", re.MULTILINE),
+        LazyPattern(rf"(?:^|(?<=\\n)|(?<=[ \t\"']))((?:<\d+>)?{_STAMP}[ \t]+)({_NAME})(?=[ \t]+kernel:)", re.MULTILINE),
         _log_host,
         ("kernel:",),
     ),
     Rule(
-        re.compile(
+        LazyPattern(
             rf"(?:^|(?<=\\n)|(?<=[ \t\"']))((?:<\d+>)?{_DATE}[ \t]+)({_NAME})(?=[ \t]+[A-Za-z][\w./@-]{{0,64}}\[\d{{1,10}}\]:)",
             re.MULTILINE,
         ),
@@ -156,12 +156,12 @@ NAMES: tuple[Rule, ...] = (
     ),
     # homes on Windows, whose names may have spaces, as they are and in a JSON or Python text
     Rule(
-        re.compile(r"(?i)((?:\\{1,4}|/)Users(?:\\{1,4}|/))([^\\/:*?\"'<>|\r\n,;=()\[\]{}]{1,64})(?=[\\/])"),
+        LazyPattern(r"(?i)((?:\\{1,4}|/)Users(?:\\{1,4}|/))([^\\/:*?\"'<>|\r\n,;=()\[\]{}]{1,64})(?=[\\/])"),
         _home,
         ("users",),
     ),
     Rule(
-        re.compile(
+        LazyPattern(
             r"((?:/var|/export)?/home/|%2[Ff]home%2[Ff]|/mnt/[a-z]/Users/|/Users/|\\{1,4}Users\\{1,4}"
             r"|/(?:run/)?media/(?!cdrom\b|usb\b|root\b)|/var/(?:spool/)?mail/|/crontabs/)"
             r"([^/\\\s:\"'<>|,;()\[\]{}=&?#%`]{1,255})"
@@ -169,50 +169,50 @@ NAMES: tuple[Rule, ...] = (
         _home,
         ("home", "users", "media", "mail", "crontabs"),
     ),
-    Rule(re.compile(r"((?:/run)?/media/[\w.-]{1,64}/)([^/\s:\"'<>|,;()\\]{1,64})"), _label, ("/media/",)),
+    Rule(LazyPattern(r"((?:/run)?/media/[\w.-]{1,64}/)([^/\s:\"'<>|,;()\\]{1,64})"), _label, ("/media/",)),
     Rule(
-        re.compile(r"(?<![\w.'-])([^\W\d_][\w.'-]{0,40}(?: [^\W\d_][\w.'-]{0,40}){0,3}) <(?=[\w.+-]{1,64}@)"),
+        LazyPattern(r"(?<![\w.'-])([^\W\d_][\w.'-]{0,40}(?: [^\W\d_][\w.'-]{0,40}){0,3}) <(?=[\w.+-]{1,64}@)"),
         _before_email,
         ("@",),
     ),
     Rule(
-        re.compile(r"(?<![\w.+%-])([\w.+-]{1,64})@((?:[A-Za-z0-9-]{1,63}\.){1,8})([A-Za-z]{2,24})(?![\w-])"),
+        LazyPattern(r"(?<![\w.+%-])([\w.+-]{1,64})@((?:[A-Za-z0-9-]{1,63}\.){1,8})([A-Za-z]{2,24})(?![\w-])"),
         _email,
         ("@",),
     ),
-    Rule(re.compile(rf"(?<![\w.+/@%-])({_ACCOUNT})@([A-Za-z0-9][\w.-]{{0,252}})"), _user_at_host, ("@",)),
-    Rule(re.compile(r"\b((?:e?uid|gid|egid|groups)=\d{1,10})\(([\w.@-]{1,64})\)"), _id_names, ("id=", "groups=")),
-    Rule(re.compile(r"((?<=[\d)]),\d{1,10})\(([\w.@-]{1,64})\)"), _id_names, ("groups=",)),
+    Rule(LazyPattern(rf"(?<![\w.+/@%-])({_ACCOUNT})@([A-Za-z0-9][\w.-]{{0,252}})"), _user_at_host, ("@",)),
+    Rule(LazyPattern(r"\b((?:e?uid|gid|egid|groups)=\d{1,10})\(([\w.@-]{1,64})\)"), _id_names, ("id=", "groups=")),
+    Rule(LazyPattern(r"((?<=[\d)]),\d{1,10})\(([\w.@-]{1,64})\)"), _id_names, ("groups=",)),
     Rule(
-        re.compile(
+        LazyPattern(
             rf"(?i)((?<![A-Za-z])(?:sudo_user|logname|user_?name|login|account|remote_user|run_as_user){_IS}(?:{_Q})?)({_ACCOUNT})"
         ),
         _account,
         ("user", "logname", "login", "account"),
     ),
     Rule(
-        re.compile(rf"((?<![\w.])USER=(?:{_Q})?|{_Q}user{_Q}[ \t]{{0,4}}:[ \t]{{0,4}}{_Q})({_ACCOUNT})"),
+        LazyPattern(rf"((?<![\w.])USER=(?:{_Q})?|{_Q}user{_Q}[ \t]{{0,4}}:[ \t]{{0,4}}{_Q})({_ACCOUNT})"),
         _account,
         ("user",),
     ),
     Rule(
-        re.compile(
+        LazyPattern(
             rf"(\bfor (?:invalid )?user |\b(?:Accepted|Failed) [\w/-]{{1,40}} for (?:invalid user )?)({_ACCOUNT})(?=\(| by | from |$)"
         ),
         _account,
         (" for ",),
     ),
     Rule(
-        re.compile(
+        LazyPattern(
             rf"(?i)((?<![A-Za-z])(?:host[ _-]?names?|node[ _-]?name|computer[ _-]?name|machine[ _-]?name|fqdn|static hostname"
             rf"|kubernetes\.io/hostname|domain[ _-]?name|nis[ _-]?domain|server[ _-]?name){_IS}(?:{_Q})?)({_NAME})"
         ),
         _host,
         ("name", "fqdn", "domain"),
     ),
-    Rule(re.compile(rf"(\bDISPLAY{_IS}(?:{_Q})?)({_NAME})(?=:\d)"), _host, ("display",)),
+    Rule(LazyPattern(rf"(\bDISPLAY{_IS}(?:{_Q})?)({_NAME})(?=:\d)"), _host, ("display",)),
     Rule(
-        re.compile(
+        LazyPattern(
             r"(?i)((?<![A-Za-z])(?:https?|wss?|ftps?|ssh|sftp|smb|cifs|nfs|rediss?|postgres(?:ql)?|mysql|mongodb(?:\+srv)?|amqps?"
             r"|ldaps?|socks[45]h?|grpc|tcp|udp|rtsp|git(?:\+ssh|\+https)?|svn|rsync|vnc|rdp)://(?:[^\s/@\"'<>]{1,200}@)?)"
             r"([A-Za-z0-9](?:[\w.-]{0,252}\w)?)"
@@ -221,21 +221,21 @@ NAMES: tuple[Rule, ...] = (
         ("://",),
     ),
     Rule(
-        re.compile(
+        LazyPattern(
             r"(?i)(?<![\w.@/-])(?:[a-z0-9](?:[\w-]{0,61}\w)?\.){1,6}(?:lan|corp|intranet|home\.arpa|localdomain|ts\.net|compute\.internal)(?![\w-]|\.\w)"
         ),
         _private_host,
         (".lan", ".corp", ".intranet", ".arpa", ".localdomain", ".ts.net", ".internal"),
     ),
-    Rule(re.compile(r"(?<![\w.-])ip-\d{1,3}-\d{1,3}-\d{1,3}-\d{1,3}(?:\.[\w-]{1,63}){0,4}"), _private_host, ("ip-",)),
+    Rule(LazyPattern(r"(?<![\w.-])ip-\d{1,3}-\d{1,3}-\d{1,3}-\d{1,3}(?:\.[\w-]{1,63}){0,4}"), _private_host, ("ip-",)),
     # [MS-DTYP] 2.2.57, and escaped
-    Rule(re.compile(r"(?<![\w\\:])(\\\\)([\w.-]{2,64}\$?)(\\)(?!\\)([\w$.-]{1,64})"), _share, ("\\\\",)),
+    Rule(LazyPattern(r"(?<![\w\\:])(\\\\)([\w.-]{2,64}\$?)(\\)(?!\\)([\w$.-]{1,64})"), _share, ("\\\\",)),
     Rule(
-        re.compile(r"(?<![\w\\:])(\\{4}|\\{8})([\w.-]{2,64}\$?)(\\{2}|\\{4})(?!\\)([\w$.-]{1,64})"), _share, ("\\\\",)
+        LazyPattern(r"(?<![\w\\:])(\\{4}|\\{8})([\w.-]{2,64}\$?)(\\{2}|\\{4})(?!\\)([\w$.-]{1,64})"), _share, ("\\\\",)
     ),
     # sshd(8), SSH_KNOWN_HOSTS FILE FORMAT
     Rule(
-        re.compile(
+        LazyPattern(
             r"(?:^(?=[^\s#])|(?<![^\s\"'])(?=[^\s\"']{1,253}[,\]])|(?<=\\n))([^\s#\"'{}\\]{1,400})([ \t]+(?:ssh-(?:rsa|dss|ed25519)|ecdsa-sha2-nistp\d+|sk-[\w@.-]{1,60}) )",
             re.MULTILINE,
         ),
@@ -244,18 +244,18 @@ NAMES: tuple[Rule, ...] = (
     ),
     # as wpa_supplicant, iw, iwconfig and nmcli write them
     Rule(
-        re.compile(rf"(?i)((?<![A-Za-z])e?ssid(?:{_Q})?[ \t]{{0,8}}[:=]?[ \t]{{0,8}}{_Q})([^\"'\r\n\\]{{1,64}})"),
+        LazyPattern(rf"(?i)((?<![A-Za-z])e?ssid(?:{_Q})?[ \t]{{0,8}}[:=]?[ \t]{{0,8}}{_Q})([^\"'\r\n\\]{{1,64}})"),
         _network,
         ("ssid",),
     ),
     Rule(
-        re.compile(r"(?i)((?<![A-Za-z])e?ssid[ \t]{0,8}:[ \t]{0,8})([^\s\"'\\,][^\"'\r\n\\,]{0,63})"),
+        LazyPattern(r"(?i)((?<![A-Za-z])e?ssid[ \t]{0,8}:[ \t]{0,8})([^\s\"'\\,][^\"'\r\n\\,]{0,63})"),
         _network,
         ("ssid",),
     ),
-    Rule(re.compile(r"(?i)((?<![A-Za-z])e?ssid[ \t]{0,8}=[ \t]{0,8})([^\s\"'\\,]{1,64})"), _network, ("ssid",)),
+    Rule(LazyPattern(r"(?i)((?<![A-Za-z])e?ssid[ \t]{0,8}=[ \t]{0,8})([^\s\"'\\,]{1,64})"), _network, ("ssid",)),
     Rule(
-        re.compile(
+        LazyPattern(
             r"(\b(?:authenticate|associate|associated|authenticated) with [0-9A-Fa-f:]{17} \()([^()\r\n]{1,64})(?=\))"
         ),
         _network,
@@ -263,47 +263,47 @@ NAMES: tuple[Rule, ...] = (
     ),
     # bluetoothctl(1); drivers/hid and drivers/input name a paired device so
     Rule(
-        re.compile(r"(\bDevice (?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2} )(?!\((?:public|random)\))([^\r\n\"\\]{1,64})"),
+        LazyPattern(r"(\bDevice (?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2} )(?!\((?:public|random)\))([^\r\n\"\\]{1,64})"),
         _name,
         ("device ",),
     ),
-    Rule(re.compile(r"(\binput: )([^\r\n\"]{1,128}?)(?= as /devices/virtual/)"), _name, ("/devices/virtual/",)),
-    Rule(re.compile(r"((?:\s|\\t)Alias:[ \t]{1,8})([^\r\n\"'\\]{1,64})"), _name, ("alias:",)),
+    Rule(LazyPattern(r"(\binput: )([^\r\n\"]{1,128}?)(?= as /devices/virtual/)"), _name, ("/devices/virtual/",)),
+    Rule(LazyPattern(r"((?:\s|\\t)Alias:[ \t]{1,8})([^\r\n\"'\\]{1,64})"), _name, ("alias:",)),
     Rule(
-        re.compile(r"((?:\s|\\t)Name: )([^\r\n\"\\]{1,64})(?=(?:\n|\\{1,3}n)(?:[ \t]|\\{1,3}t){1,8}Alias:)"),
+        LazyPattern(r"((?:\s|\\t)Name: )([^\r\n\"\\]{1,64})(?=(?:\n|\\{1,3}n)(?:[ \t]|\\{1,3}t){1,8}Alias:)"),
         _name,
         ("alias:",),
         lines=True,
     ),
     Rule(
-        re.compile(r"(?i)(\bbluetooth[^\r\n]{0,40}?\bname[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?)([^\r\n\"'\\]{1,64})"),
+        LazyPattern(r"(?i)(\bbluetooth[^\r\n]{0,40}?\bname[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?)([^\r\n\"'\\]{1,64})"),
         _name,
         ("bluetooth",),
     ),
     # Kubernetes: namespaces; clouds: projects, resource groups and buckets
     Rule(
-        re.compile(
+        LazyPattern(
             rf"(?i)((?<![A-Za-z])(?:--namespace[ =]|(?:pod_?)?namespace{_IS}(?:{_Q})?))([a-z0-9][a-z0-9-]{{0,62}})(?![\w:.<-])"
         ),
         _name,
         ("namespace",),
     ),
     Rule(
-        re.compile(
+        LazyPattern(
             r"(?i)(/(?:resourceGroups|namespaces)/|(?<![\w.])projects/(?=[\w.-]{1,90}/(?:zones|locations|regions)/))([\w.-]{1,90})(?=/)"
         ),
         _name,
         ("/resourcegroups/", "/namespaces/", "projects/"),
     ),
-    Rule(re.compile(r"((?<![A-Za-z])(?:s3|gs|abfss?)://)([\w.-]{1,63})"), _name, ("s3://", "gs://", "abfs")),
+    Rule(LazyPattern(r"((?<![A-Za-z])(?:s3|gs|abfss?)://)([\w.-]{1,63})"), _name, ("s3://", "gs://", "abfs")),
     # blkid(8), fstab(5), udev's links
     Rule(
-        re.compile(rf"((?<![A-Za-z])(?:PART)?(?:LABEL|ID_FS_LABEL(?:_ENC)?)=(?:{_Q})?)([^\s\"'\\,;]{{1,64}})"),
+        LazyPattern(rf"((?<![A-Za-z])(?:PART)?(?:LABEL|ID_FS_LABEL(?:_ENC)?)=(?:{_Q})?)([^\s\"'\\,;]{{1,64}})"),
         _label,
         ("label",),
     ),
     Rule(
-        re.compile(
+        LazyPattern(
             r"(/dev/(?:disk/by-(?:partlabel|label|id|partuuid|uuid|diskseq)|mapper(?!/control\b))/)([^\s\"'\\,;:)]{1,200})"
         ),
         _label,
@@ -347,7 +347,7 @@ def words(kinds: dict[str, str], kept: Collection[str] = ()) -> Rule | None:
         )
         return places.host(match[0]) if kind == "host" else places.user(match[0])
 
-    return Rule(re.compile("|".join(parts)), replace)
+    return Rule(LazyPattern("|".join(parts)), replace)
 
 
 def _around(match: re.Match[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rocmend.core.redact.places import Places, Replace, Rule, is_placeholder
+from rocmend.core.redact.places import LazyPattern, Places, Replace, Rule, is_placeholder
 
 _Q = r"\\{0,3}[\"']"
 _IS = rf"(?:{_Q})?[ \t]{{0,8}}[:=][ \t]{{0,8}}"
@@ -152,12 +152,12 @@ def _edid(places: Places, match: re.Match[str]) -> str:
 
 
 _PARAMETER = r"root|resume|rd\.(?!driver\.)[\w.]+|cryptdevice|luks[\w.]*|nfsroot|ip|systemd\.machine_id|nfsaddrs|cifsroot|iscsi_\w+|BOOTIF"
-_CMDLINE = re.compile(rf"(?<![^\s\"'])((?:{_PARAMETER})=)(\"[^\"]*\"|[^\s\"'\\]+)", re.IGNORECASE)
+_CMDLINE = LazyPattern(rf"(?<![^\s\"'])((?:{_PARAMETER})=)(\"[^\"]*\"|[^\s\"'\\]+)", re.IGNORECASE)
 # as ``kernel.params`` has them, written out; what ``root`` and ``ip`` are called elsewhere too, by the form of the value
-_CMDLINE_JSON = re.compile(
+_CMDLINE_JSON = LazyPattern(
     rf"({_Q}(?:(?!root{_Q}|ip{_Q})(?:{_PARAMETER})){_Q}[ \t]{{0,4}}:[ \t]{{0,4}}{_Q})([^\s\"'\\]+)", re.IGNORECASE
 )
-_PARAMETER_JSON = re.compile(
+_PARAMETER_JSON = LazyPattern(
     rf"({_Q}root{_Q}[ \t]{{0,4}}:[ \t]{{0,4}}{_Q})((?:/dev/|\w{{1,12}}=)[^\s\"'\\]+)", re.IGNORECASE
 )
 _PLAIN_PARAMETER = re.compile(r"/dev/(?:sd|hd|vd|xvd|nvme|mmcblk|md)\w{1,12}|dhcp|on|off|none|auto\d*|[01]")
@@ -185,7 +185,7 @@ NUMBERS: tuple[Rule, ...] = (
     Rule(_PARAMETER_JSON, _cmdline, ("root",)),
     # what parameters hold, wherever it stands. Source: Documentation/admin-guide/nfs/nfsroot.rst in the kernel
     Rule(
-        re.compile(
+        LazyPattern(
             rf"(?<![\w.:])(?=:{{0,3}}\d{{1,3}}\.)(?:{_OCTET}(?:\.{_OCTET}){{3}})?:(?:{_OCTET}(?:\.{_OCTET}){{3}})?:(?:{_OCTET}(?:\.{_OCTET}){{3}})?"
             rf":(?:{_OCTET}(?:\.{_OCTET}){{3}}|\d{{1,2}})?:[\w.-]{{0,253}}:[\w.-]{{0,16}}(?::[\w.:-]{{1,80}})?(?![\w.:])"
         ),
@@ -193,27 +193,27 @@ NUMBERS: tuple[Rule, ...] = (
         (":",),
     ),
     Rule(
-        re.compile(r"(?<![\w:])(?!0{8}:0{8}:0{8}:)[0-9a-f]{8}(?::[0-9a-f]{8}){3}(?![\w:])"),  # mdadm(8)
+        LazyPattern(r"(?<![\w:])(?!0{8}:0{8}:0{8}:)[0-9a-f]{8}(?::[0-9a-f]{8}){3}(?![\w:])"),  # mdadm(8)
         lambda places, match: f"00000000:00000000:00000000:{places.number('uuid', match[0]):08d}",
         (":",),
     ),
-    Rule(re.compile(rf"(?<![\w.:/-])({_OCTET}(?:\.{_OCTET}){{3}}:)(/{_NFS_PATH}(?:,[\w=,.]{{1,80}})?)"), _id, (":/",)),
+    Rule(LazyPattern(rf"(?<![\w.:/-])({_OCTET}(?:\.{_OCTET}){{3}}:)(/{_NFS_PATH}(?:,[\w=,.]{{1,80}})?)"), _id, (":/",)),
     # NVM Express Base Specification 4.5 (NQN); RFC 3720 (iqn)
-    Rule(re.compile(r"(?i)((?<![\w.])(?:nqn|iqn)\.\d{4}-\d\d\.)([\w.:-]{1,223})"), _id, ("nqn.", "iqn.")),
-    Rule(re.compile(r"(?i)((?<![\w.])(?:eui|naa)\.)([0-9a-f]{16,32})(?![\w])"), _disk, ("eui.", "naa.")),
+    Rule(LazyPattern(r"(?i)((?<![\w.])(?:nqn|iqn)\.\d{4}-\d\d\.)([\w.:-]{1,223})"), _id, ("nqn.", "iqn.")),
+    Rule(LazyPattern(r"(?i)((?<![\w.])(?:eui|naa)\.)([0-9a-f]{16,32})(?![\w])"), _disk, ("eui.", "naa.")),
     Rule(
-        re.compile(
+        LazyPattern(
             r"(?i)((?<![\w])(?:wwn-|(?:id_)?wwn(?:_with_extension)?[\"' :=-]{1,4}|wwid[\"' :=-]{1,4})(?:0x|naa\.)?)([0-9a-f]{16,32})(?!\w)"
         ),
         _disk,
         ("wwn", "wwid"),
     ),
     Rule(
-        re.compile(r"(?i)((?<![\w.])nvme\.)([0-9a-f]{4}-[0-9a-f]{2,128}-[0-9a-f]{2,128}-[0-9a-f]{8})"), _id, ("nvme.",)
+        LazyPattern(r"(?i)((?<![\w.])nvme\.)([0-9a-f]{4}-[0-9a-f]{2,128}-[0-9a-f]{2,128}-[0-9a-f]{8})"), _id, ("nvme.",)
     ),
     # Windows: [MS-DTYP] 2.4.2; domain and machine accounts begin with S-1-5-21
     Rule(
-        re.compile(r"(\bS-1-5-21-)(\d{1,10}(?:-\d{1,10}){1,4})"),
+        LazyPattern(r"(\bS-1-5-21-)(\d{1,10}(?:-\d{1,10}){1,4})"),
         lambda places, match: (
             match[1] + f"{places.number('id', match[2])}" if not re.fullmatch(r"\d{1,4}", match[2]) else match[0]
         ),
@@ -221,41 +221,41 @@ NUMBERS: tuple[Rule, ...] = (
     ),
     # clouds
     Rule(
-        re.compile(
+        LazyPattern(
             r"((?<![\w-])(?:i|vol|eni|subnet|vpc|sg|snap|eipalloc|vpce|lt|rtb|igw|nat)-)([0-9a-f]{17}|[0-9a-f]{8})(?![\w-])"
         ),
         lambda places, match: match[1] + places.digits("id", match[2], "{:08d}"),
         ("-",),
     ),
     Rule(
-        re.compile(r"(\barn:aws[\w-]*:[\w-]*:[\w-]*:)(\d{12})(?=:)"),
+        LazyPattern(r"(\barn:aws[\w-]*:[\w-]*:[\w-]*:)(\d{12})(?=:)"),
         lambda places, match: match[1] + places.digits("id", match[2], "{:012d}"),
         ("arn:aws",),
     ),
-    Rule(re.compile(r"(\bocid1\.[a-z]+\.[\w-]*\.[\w-]*\.)([a-z0-9]{20,})"), _id, ("ocid1.",)),
+    Rule(LazyPattern(r"(\bocid1\.[a-z]+\.[\w-]*\.[\w-]*\.)([a-z0-9]{20,})"), _id, ("ocid1.",)),
     Rule(
-        re.compile(
+        LazyPattern(
             rf"(?i)((?<![A-Za-z])(?:instance|account|project|subscription|tenant|droplet|vm)[ _-]?id{_IS}(?:{_Q})?)([A-Za-z0-9][\w-]{{5,80}})"
         ),
         _id,
         ("id",),
     ),
     Rule(
-        re.compile(
+        LazyPattern(
             r"(?:(?<=luks-)|(?<![0-9A-Fa-f-]))[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}(?![0-9A-Fa-f-])"
         ),
         lambda places, match: places.digits("uuid", match[0], "00000000-0000-0000-0000-{:012d}"),
         ("-",),
     ),
     Rule(
-        re.compile(
+        LazyPattern(
             rf"((?<![A-Za-z])(?:(?:PART)?UUID(?:_SUB)?|ID_(?:FS|PART_ENTRY)_UUID\w{{0,4}})=(?:{_Q})?)([0-9A-Fa-f]{{4}}-[0-9A-Fa-f]{{4}}|[0-9a-f]{{8}}-\d\d|[0-9A-F]{{16}})(?![\w-])"
         ),
         lambda places, match: match[1] + places.digits("uuid", match[2], "{:08d}"),
         ("uuid",),
     ),
     Rule(
-        re.compile(
+        LazyPattern(
             rf"((?:(?:\b|_)(?:serial(?:[ _-]?(?:number|no\.?|num|short))?|fru_?id|s/n|sn|service[ _-]?tag|asset[ _-]?tag|id_serial(?:_short)?"
             rf"|chassis[ _-]?id|system[ _-]?id|imei|ccid)(?:{_Q})?[ \t]{{0,8}}[:=#]|\bunique[ _]?id(?:{_Q})?[ \t]{{0,8}}[:= \t])"
             rf"[ \t]{{0,20}}(?:{_Q})?)((?:0x)?[A-Za-z0-9][A-Za-z0-9._-]{{2,80}})",
@@ -265,49 +265,49 @@ NUMBERS: tuple[Rule, ...] = (
         ("serial", "fru", "unique", "s/n", "sn", "tag", "id", "imei"),
     ),
     Rule(
-        re.compile(
+        LazyPattern(
             r"(?i)(\b(?:serial(?: number| no\.?| num)?|s/n|service tag)[ \t]{1,4}#?[\"']?)([A-Z0-9][A-Z0-9-]{4,40})(?![\w./:])"
         ),
         _spaced_serial,
         ("serial ", "s/n ", "service tag "),
     ),
-    Rule(re.compile(r"(?<![0-9A-Za-z])(?:[0-9a-f]{32}|[0-9A-F]{32})(?![0-9A-Za-z])"), _hex32),
+    Rule(LazyPattern(r"(?<![0-9A-Za-z])(?:[0-9a-f]{32}|[0-9A-F]{32})(?![0-9A-Za-z])"), _hex32),
     Rule(
-        re.compile(r"(\b(?:GPU|CPU|AIE|NPU)-)([0-9A-Fa-f]{8,32})\b(?!-)"),
+        LazyPattern(r"(\b(?:GPU|CPU|AIE|NPU)-)([0-9A-Fa-f]{8,32})\b(?!-)"),
         _numbered("device id", "{:016d}"),
         ("gpu-", "cpu-", "aie-", "npu-"),
     ),
     # IEEE 802; interfaces' names that hold one: systemd.net-naming-scheme(7)
     Rule(
-        re.compile(
+        LazyPattern(
             r"(?<![0-9A-Fa-f:.-])(?<![0-9A-Za-z]_)(?<!redact)[0-9A-Fa-f]{2}(?:([:_-])[0-9A-Fa-f]{2})(?:\1[0-9A-Fa-f]{2}){4,18}(?![0-9A-Fa-f:.-])"
         ),
         _mac,
     ),
     Rule(
-        re.compile(r"(\bdev_)((?:[0-9A-Fa-f]{2}_){5}[0-9A-Fa-f]{2})(?!\w)"),
+        LazyPattern(r"(\bdev_)((?:[0-9A-Fa-f]{2}_){5}[0-9A-Fa-f]{2})(?!\w)"),
         lambda places, match: (
             match[1] + "_".join(_mac_bytes(places, match[2], 6)) if not match[2].startswith("02_00_00_00") else match[0]
         ),
         ("dev_",),
     ),
-    Rule(re.compile(r"(\b(?:en|wl|ww|ib)x)([0-9a-f]{12})(?![0-9A-Za-z])"), _bare_mac, ("nx", "lx", "wx", "bx")),
+    Rule(LazyPattern(r"(\b(?:en|wl|ww|ib)x)([0-9a-f]{12})(?![0-9A-Za-z])"), _bare_mac, ("nx", "lx", "wx", "bx")),
     Rule(
-        re.compile(
+        LazyPattern(
             r"(?i)((?<![A-Za-z])(?:mac(?:[ _-]?addr(?:ess)?)?|hwaddr|hardware address|ether|lladdr|bssid|bd_?addr|BOOTIF)[\"']?[ \t]{0,4}[:=]?[ \t]{0,4}[\"']?)([0-9a-f]{12})(?![0-9A-Za-z])"
         ),
         _bare_mac,
         ("mac", "addr", "ether", "bssid", "bootif"),
     ),
-    Rule(re.compile(r"(?<![\w.])[0-9A-Fa-f]{4}\.[0-9A-Fa-f]{4}\.[0-9A-Fa-f]{4}(?![\w.])"), _dotted_mac, (".",)),
+    Rule(LazyPattern(r"(?<![\w.])[0-9A-Fa-f]{4}\.[0-9A-Fa-f]{4}\.[0-9A-Fa-f]{4}(?![\w.])"), _dotted_mac, (".",)),
     # RFC 4291
     Rule(
-        re.compile(rf"(?i)((?<![\w:.])(?:0:){{0,5}}:{{1,2}}(?:ffff:|ffff:0:)?)({_OCTET}(?:\.{_OCTET}){{3}})(?![\d.])"),
+        LazyPattern(rf"(?i)((?<![\w:.])(?:0:){{0,5}}:{{1,2}}(?:ffff:|ffff:0:)?)({_OCTET}(?:\.{_OCTET}){{3}})(?![\d.])"),
         _mapped,
         (":",),
     ),
     Rule(
-        re.compile(
+        LazyPattern(
             rf"(?<![\w:.])(?:(?:{_H16}:){{7}}{_H16}"
             rf"|(?:[23][0-9A-Fa-f]{{3}}|fe80|f[cd][0-9A-Fa-f]{{2}})(?::{_H16}){{0,6}}::(?:{_H16}(?::{_H16}){{0,6}})?)(?![\w:])",
             re.IGNORECASE,
@@ -315,27 +315,27 @@ NUMBERS: tuple[Rule, ...] = (
         _ipv6,
         (":",),
     ),
-    Rule(re.compile(rf"(?<![\w.+-]){_OCTET}(?:\.{_OCTET}){{3}}(?!\.?\d)"), _ipv4, (".",)),
+    Rule(LazyPattern(rf"(?<![\w.+-]){_OCTET}(?:\.{_OCTET}){{3}}(?!\.?\d)"), _ipv4, (".",)),
     # VESA E-EDID: the header, then 120 bytes more at least
     Rule(
-        re.compile(r"(?i)(00ffffffffffff00)((?:\s{0,40}[0-9a-f]{2}){16,2000})"),
+        LazyPattern(r"(?i)(00ffffffffffff00)((?:\s{0,40}[0-9a-f]{2}){16,2000})"),
         _edid,
         ("00ffffffffffff00",),
         lines=True,
     ),
     Rule(
-        re.compile(r"(?i)(00(?: ff){6} 00)((?:\s{1,40}(?:[0-9a-f]{2}|0?x?[0-9a-f]{2,8}:?)(?![0-9a-z])){8,2000})"),
+        LazyPattern(r"(?i)(00(?: ff){6} 00)((?:\s{1,40}(?:[0-9a-f]{2}|0?x?[0-9a-f]{2,8}:?)(?![0-9a-z])){8,2000})"),
         _edid,
         ("00 ff ff ff ff ff ff 00",),
         lines=True,
     ),
     # public keys and their fingerprints: ssh-keygen(1)
     Rule(
-        re.compile(
+        LazyPattern(
             r"((?:ssh-(?:rsa|dss|ed25519)|ecdsa-sha2-nistp\d+) )(AAAA[A-Za-z0-9+/=]{20,}(?:[ \t]+(?!ssh-|ecdsa-)[^\s\"'\\]{1,100})?)"
         ),
         _id,
         ("aaaa",),
     ),
-    Rule(re.compile(r"(\bSHA256:)([A-Za-z0-9+/]{43}=?)(?![\w+/])"), _id, ("sha256:",)),
+    Rule(LazyPattern(r"(\bSHA256:)([A-Za-z0-9+/]{43}=?)(?![\w+/])"), _id, ("sha256:",)),
 )

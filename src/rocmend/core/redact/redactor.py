@@ -75,6 +75,7 @@ class Redactor(Places):
         self._over_lines = [rule for rule in rules if rule.lines]
         self._rules = [rule for rule in rules if not rule.lines]
         self._key_rules = [rule for rule in self._rules if rule is not known]
+        self._needed = tuple({need for rule in rules for need in rule.needs})
 
     def text(self, text: str) -> str:
         """Replace everything that identifies, until nothing changes any more: a result is stable."""
@@ -104,8 +105,9 @@ class Redactor(Places):
 
     def _once(self, text: str, rules: Sequence[Rule]) -> str:
         lower = text.lower()
+        missing = frozenset([need for need in self._needed if need not in lower])
         for pattern, replace, needs, _ in rules:
-            if not needs or any(need in lower for need in needs):
+            if not needs or not missing.issuperset(needs):
                 text = pattern.sub(lambda match, replace=replace: replace(self, match), text)  # type: ignore[misc]
         return text
 

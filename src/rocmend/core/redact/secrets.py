@@ -6,7 +6,7 @@ import base64
 import binascii
 import re
 
-from rocmend.core.redact.places import Places, Rule, is_placeholder
+from rocmend.core.redact.places import LazyPattern, Places, Rule, is_placeholder
 from rocmend.core.secrets import KEY, NOT_A_TOKEN, TOKEN
 
 _KEYS = ("pass", "pwd", "pw", "psk", "secret", "key", "token", "credential", "dockerconfigjson", "auth", "jwt")
@@ -27,12 +27,12 @@ _VALUE = (
     rf"(?:(?P<quote>{_QUOTE})(?P<quoted>(?:(?!(?P=quote))[^\r\n]){{1,2000}})(?:(?P=quote)|(?=[\r\n]|\Z))"
     r"|(?P<bare>[^\s\"'\\&<>]+?)(?=[\s\"'\\&<>]|[,;)\]}]{1,3}(?:\s|\Z|[\w-]{1,40}=)|\Z))"
 )
-_ASSIGNED = re.compile(rf"(?i)(?P<key>{KEY})(?P<is>{_QUOTE}?\]?[ \t]{{0,8}}(?::=|=>|[:=])[ \t]{{0,8}}){_VALUE}")
-_OPTION = re.compile(
+_ASSIGNED = LazyPattern(rf"(?i)(?P<key>{KEY})(?P<is>{_QUOTE}?\]?[ \t]{{0,8}}(?::=|=>|[:=])[ \t]{{0,8}}){_VALUE}")
+_OPTION = LazyPattern(
     rf"(?i)(?P<key>{KEY}|(?<=--)key)(?P<is>(?:{_QUOTE},?)?[ \t]{{1,8}})(?P<value>{_QUOTE}?(?P<word>[^\s\"'\\-][^\s\"'\\]*))"
 )
 _IS_OPTION = re.compile(r"(?:^|[\s\"'\[(=,])--?[\w-]{0,40}$")
-_SAID = re.compile(
+_SAID = LazyPattern(
     rf"(?i)\b(?P<key>password|passwd|passphrase|passcode|token|secret|api key)(?P<is> (?:is|was) ){_VALUE}"
 )
 _SAID_OTHERWISE = re.compile(
@@ -151,7 +151,7 @@ _PARAMETERS = (
 SECRETS: tuple[Rule, ...] = (
     # RFC 7468, PROTOCOL.key of OpenSSH, RFC 9580
     Rule(
-        re.compile(
+        LazyPattern(
             r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
             r"(?:(?:[^-]|-(?!----)){0,20000}-----END [^\n-]{0,60}-----|(?:[A-Za-z0-9+/=\s]|\\{1,3}[nr])*)"
         ),
@@ -160,59 +160,59 @@ SECRETS: tuple[Rule, ...] = (
         lines=True,
     ),
     Rule(
-        re.compile(r"(?i)((?:^|\n)Private-(?:Lines|MAC):)([^\n]*(?:\n[A-Za-z0-9+/=]{20,})*)"),
+        LazyPattern(r"(?i)((?:^|\n)Private-(?:Lines|MAC):)([^\n]*(?:\n[A-Za-z0-9+/=]{20,})*)"),
         _second,
         ("private-",),
         lines=True,
     ),
-    Rule(re.compile(TOKEN), _whole),
+    Rule(LazyPattern(TOKEN), _whole),
     # https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks, Discord's and Teams' webhooks
     Rule(
-        re.compile(r"(?i)(hooks\.slack\.com/(?:services|workflows)/|discord(?:app)?\.com/api/webhooks/)([\w/-]+)"),
+        LazyPattern(r"(?i)(hooks\.slack\.com/(?:services|workflows)/|discord(?:app)?\.com/api/webhooks/)([\w/-]+)"),
         _second,
         ("hooks.slack", "webhooks"),
     ),
     # RFC 3986 3.2.1
     Rule(
-        re.compile(r"((?<=://))([^\s/\"'<>@]{1,300}(?:@[^\s/\"'<>@]{1,200}){0,2})(?=@)"),
+        LazyPattern(r"((?<=://))([^\s/\"'<>@]{1,300}(?:@[^\s/\"'<>@]{1,200}){0,2})(?=@)"),
         lambda places, match: match[0] if match[2] in {"redacted", "git"} else places.secret(match[2]),
         ("://",),
     ),
     # RFC 6749; https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-query-string-auth.html;
     # https://learn.microsoft.com/rest/api/storageservices/create-service-sas
-    Rule(re.compile(rf"(?i)([?&#;]{_PARAMETERS}=)([^&\s\"'<>#\\]+)"), _parameter, ("=",)),
+    Rule(LazyPattern(rf"(?i)([?&#;]{_PARAMETERS}=)([^&\s\"'<>#\\]+)"), _parameter, ("=",)),
     # RFC 9110 11.6.2, RFC 6265
     Rule(
-        re.compile(
+        LazyPattern(
             r"(?i)(\b(?:proxy-)?authorization[\"']{0,1}[ \t]{0,4}[:=][ \t]{0,4}(?:\\{0,3}[\"'])?)((?:[^\r\n\"'\\]|(?<==)\\{0,3}\"[^\"\r\n\\]*\\{0,3}\")+)"
         ),
         _second,
         ("authorization",),
     ),
     Rule(
-        re.compile(
+        LazyPattern(
             r"(?i)(\b(?:set-)?cookie2?[\"']{0,1}[ \t]{0,4}[:=][ \t]{0,4}[\"']{0,1})([^\r\n\"'\\=]{1,256}=[^\r\n\"'\\]*)"
         ),
         _second,
         ("cookie",),
     ),
-    Rule(re.compile(r"(MIT-MAGIC-COOKIE-1\s+)([0-9a-f]{16,})"), _second, ("magic-cookie",)),
-    Rule(re.compile(r"(?i)(\bbearer[ \t]+)([\w.~+/-]{4,}=*)"), _bearer, ("bearer",)),
-    Rule(re.compile(r"(?i)(\bbasic[ \t]+)([A-Za-z0-9+/]{8,}={0,2})"), _basic, ("basic",)),
+    Rule(LazyPattern(r"(MIT-MAGIC-COOKIE-1\s+)([0-9a-f]{16,})"), _second, ("magic-cookie",)),
+    Rule(LazyPattern(r"(?i)(\bbearer[ \t]+)([\w.~+/-]{4,}=*)"), _bearer, ("bearer",)),
+    Rule(LazyPattern(r"(?i)(\bbasic[ \t]+)([A-Za-z0-9+/]{8,}={0,2})"), _basic, ("basic",)),
     # https://www.gnu.org/software/inetutils/manual/html_node/The-_002enetrc-file.html
     Rule(
-        re.compile(
+        LazyPattern(
             rf"((?:\bmachine{_GAP}\S{{1,253}}?|\bdefault){_GAP}login{_GAP})([^\s\"'\\]+)(?:({_GAP}password{_GAP})([^\s\"'\\]+))?"
         ),
         _login,
         ("login",),
         lines=True,
     ),
-    Rule(re.compile(r"(\bsshpass[ \t]+-p[ \t]?[\"']?)([^\s\"'\\]+)"), _second, ("sshpass",)),
-    Rule(re.compile(r"(\bmysql(?:dump|admin)?\b[^\n]{0,80}?[ ]-p)([^\s\"'\\]+)"), _second, ("mysql",)),
-    Rule(re.compile(r"(\blogin\b[^\n|;&]{0,120}?[ ]-p[ =]?[\"']?)([^\s\"'\\-][^\s\"'\\]*)"), _second, ("login",)),
+    Rule(LazyPattern(r"(\bsshpass[ \t]+-p[ \t]?[\"']?)([^\s\"'\\]+)"), _second, ("sshpass",)),
+    Rule(LazyPattern(r"(\bmysql(?:dump|admin)?\b[^\n]{0,80}?[ ]-p)([^\s\"'\\]+)"), _second, ("mysql",)),
+    Rule(LazyPattern(r"(\blogin\b[^\n|;&]{0,120}?[ ]-p[ =]?[\"']?)([^\s\"'\\-][^\s\"'\\]*)"), _second, ("login",)),
     Rule(
-        re.compile(r"((?<=\s)(?:-u|--user|--proxy-user)[ =][\"']?)([\w.@-]{1,64}:[^\s\"'\\/][^\s\"'\\]*)"),
+        LazyPattern(r"((?<=\s)(?:-u|--user|--proxy-user)[ =][\"']?)([\w.@-]{1,64}:[^\s\"'\\/][^\s\"'\\]*)"),
         _user_password,
         (":",),
     ),

@@ -69,25 +69,53 @@ def rejects_backward(problem: Problem, target: Target) -> str | None:
     return rejects_dtype(problem, target) if problem.backward else "it computes gradients"
 
 
+def held_rows(longest: int = HELD) -> Rule:
+    """Return the rule of a kernel that keeps rows (``columns``) of up to so many elements in registers."""
+    return lambda problem, _target: (
+        None if problem.columns <= longest else f"a row of {problem.columns} elements does not fit in registers"
+    )
+
+
 def rejects_held_backward(problem: Problem, target: Target) -> str | None:
-    """Say the same of a kernel for gradients that keeps a row in registers (``columns``, too)."""
-    if problem.backward and problem.columns > (HELD if target.name != "gfx906" else HELD // 2):  # it would spill there
-        return f"a row of {problem.columns} elements does not fit in registers"
-    return rejects_backward(problem, target)
+    """Say why a kernel for gradients that keeps a row in registers does not take a problem (``columns``), or None."""
+    longest = HELD if target.name != "gfx906" else HELD // 2  # it would spill there
+    return rejects_backward(problem, target) or held_rows(longest)(problem, target)
 
 
-def kernels(name: str, note: str, rejects: Rule = rejects_backward) -> tuple[Implementation, Implementation]:
-    """Return the kernels of an op and of its gradients, ``run`` and ``run_backward`` of ``kernel.py``.
+def kernel(
+    name: str,
+    *rules: Rule,
+    note: str = "",
+    avoid: Rule = lambda _problem, _target: None,
+    record_class: Callable[[Problem], str] | None = None,
+    function: str = "",
+) -> Implementation:
+    """Return a kernel of an op, for problems that no rule rejects.
 
     Args:
-        name: Of the first; ``_backward`` is added for the second.
-        note: Of the first.
-        rejects: The rule of the second.
+        name: Its name, which is that of its tuning records and of the function of ``kernel.py`` that launches it.
+        rules: See ``Implementation.rejects``.
+        note: See ``Implementation``, as for ``avoid``.
+        avoid: See there.
+        record_class: Names a problem's class of its tuning records, which are the same on all targets.
+        function: Another name of the function.
     """
-    return (
-        Implementation(name, "triton", "kernel:run", rejects_forward, note=note),
-        Implementation(f"{name}_backward", "triton", "kernel:run_backward", rejects),
-    )
+
+    def rejects(problem: Problem, target: Target) -> str | None:
+        return next((reason for rule in rules if (reason := rule(problem, target))), None)
+
+    class_of = None if record_class is None else lambda problem, _target: record_class(problem)
+    return Implementation(name, "triton", f"kernel:{function or name}", rejects, note, avoid, record_class=class_of)
+
+
+def any_class(_problem: Problem) -> str:
+    """Name the class of tuning records that hold for all problems."""
+    return "*"
+
+
+def class_of_width(problem: Problem) -> str:
+    """Name a problem's class of row lengths (``columns``)."""
+    return width_class(problem.columns)
 
 
 def references(forward: str, backward: str) -> tuple[Implementation, Implementation]:

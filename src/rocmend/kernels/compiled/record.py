@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -48,7 +49,7 @@ class Recording(msgspec.Struct, frozen=True):
     Attributes:
         specs: What is to be compiled, each once a target.
         problems: Cases without launches.
-        used: Names of the tuning records that a case looked up.
+        used: Names of the tuning records that a case looked up, on a target or in the interpreter.
     """
 
     specs: tuple[Spec, ...]
@@ -97,7 +98,18 @@ def record_op(op_name: str, target_names: Sequence[str], *, hidden: bool = False
                 problems.append(Problem(op.name, case.name, target.name, error.message, meant=True))
             except Exception as error:  # noqa: BLE001  an op that fails in any way is what is to be reported
                 problems.append(Problem(op.name, case.name, target.name, _words(error)))
+    used.update(dict.fromkeys(_interpreted(op)))
     return Recording(tuple(specs.values()), tuple(problems), tuple(used))
+
+
+def _interpreted(op: Op) -> Iterator[str]:
+    """Yield the names of the records that the suite's cases look up in the interpreter."""
+    with observed() as asked:
+        for case in resolve(op.cases)():
+            if case.size != "large":
+                with contextlib.suppress(Exception):  # one that needs numbers looks up what the others do
+                    record(op, case, targets.CPU)
+    yield from map(record_name, asked)
 
 
 def _words(error: Exception) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 
+from rocmend.core.errors import UnitError
+
 # Options of Triton's compilers; waves_per_eu, matrix_instr_nonkdim and kpack exist only in the AMD one.
 AMD_OPTIONS = frozenset(
     {"waves_per_eu", "matrix_instr_nonkdim", "kpack", "schedule_hint", "llvm_fn_attrs", "wgp_cu_mode"}
@@ -24,13 +26,15 @@ class Config:
     Args:
         values: Name to value.
         source: Where the record comes from: ``default``, or what was measured, where and when.
+        record: File, kernel, class and target of the record, for errors.
     """
 
-    __slots__ = ("_values", "amd", "constants", "nvidia", "source")
+    __slots__ = ("_values", "amd", "constants", "nvidia", "record", "source")
 
-    def __init__(self, values: Mapping[str, Value], source: str = "default") -> None:
+    def __init__(self, values: Mapping[str, Value], source: str = "default", record: str = "") -> None:
         self._values = dict(values)
         self.source = source
+        self.record = record
         self.constants = {name: value for name, value in values.items() if name.isupper()}
         # Explicit, because Triton's default changes in 3.10.
         common = {"enable_fp_fusion": True} | {name: value for name, value in values.items() if name in COMMON_OPTIONS}
@@ -38,11 +42,25 @@ class Config:
         self.nvidia = common | {name: value for name, value in values.items() if name in NVIDIA_OPTIONS}
 
     def __getitem__(self, name: str) -> int:
-        """Return a number of the record; raises KeyError."""
-        value = self._values[name]
-        if isinstance(value, str):
-            raise KeyError(name)
+        """Return a number of the record.
+
+        Raises:
+            UnitError: It has none of this name.
+        """
+        value = self._values.get(name)
+        if value is None or isinstance(value, str):
+            raise self.lacks(name, "the launch code")
         return value
+
+    def lacks(self, name: str, needed_by: str) -> UnitError:
+        """Return the error of a record without a number that something needs."""
+        names = ", ".join(self._values) or "nothing"
+        return UnitError(
+            "tuning",
+            f"{self.record or 'a tuning record'} has no {name}, which {needed_by} needs.",
+            why=f"It has {names}.",
+            next_step=f"Add {name} to the record, or correct the name that is meant to be it.",
+        )
 
     def get(self, name: str, default: int) -> int:
         """Return a number of the record, or a default."""
@@ -65,4 +83,4 @@ class Config:
 @functools.lru_cache(maxsize=512)
 def with_warps(config: Config, warps: int) -> Config:
     """Return a record with another number of wavefronts: the same object for the same two, as plans are kept by it."""
-    return Config(config.items() | {"num_warps": warps}, config.source)
+    return Config(config.items() | {"num_warps": warps}, config.source, config.record)

@@ -52,10 +52,10 @@ def records(op: str) -> tuple[Record, ...]:
         for row in tomllib.loads(file.read_text(encoding="utf-8")).get("record", [])
     ]:
         try:
-            config = Config(row["config"], row.get("source", "default"))
-            found.append(
-                Record(row["kernel"], row.get("class", "*"), row.get("target", "any"), row.get("triton", ""), config)
-            )
+            kernel, kind, target = row["kernel"], row.get("class", "*"), row.get("target", "any")
+            name = f"{op}/tuning.toml: the record {kernel}/{kind}@{target}"
+            config = Config(row["config"], row.get("source", "default"), name)
+            found.append(Record(kernel, kind, target, row.get("triton", ""), config))
         except KeyError as error:
             raise UnitError("tuning", f"{op}/tuning.toml: a record lacks {error}.") from None
     keys = [record[:4] for record in found]

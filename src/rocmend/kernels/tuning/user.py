@@ -101,7 +101,13 @@ def user_records(op: str) -> tuple[Record, ...]:
     """Return the records of this machine for an op, that were measured with the Triton in use."""
     now = release(triton_version())
     return tuple(
-        Record(row["kernel"], row["class"], row["target"], "", Config(row["config"], source(row)))
+        Record(
+            row["kernel"],
+            row["class"],
+            row["target"],
+            "",
+            Config(row["config"], source(row), f"{path()}: {op}/{row['kernel']}"),
+        )
         for row in _content()["records"]
         if row["op"] == op and release(row["triton"]) == now
     )

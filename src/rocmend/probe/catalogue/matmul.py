@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from rocmend.probe.case import Case, Context, UnsupportedError
+from rocmend.probe.case import Case, Context
 from rocmend.probe.lazy import torch
 from rocmend.probe.registry import FLOATS, Family
+from rocmend.runner.torch_device import UnsupportedError
 
 family = Family("matmul", tags=("gemm", "hipblaslt", "rocblas"))
 

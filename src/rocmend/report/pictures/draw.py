@@ -10,8 +10,21 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from rocmend.report.document import Bar, Bars, Picture, Range, Ranges, Stack, Stacks, Timeline, TimelineRow, Topology
+from rocmend.report.document import (
+    Bar,
+    Bars,
+    Picture,
+    Plot,
+    Range,
+    Ranges,
+    Stack,
+    Stacks,
+    Timeline,
+    TimelineRow,
+    Topology,
+)
 from rocmend.report.pictures.markup import box, drawing, element, percent, share
+from rocmend.report.pictures.plot import plot
 from rocmend.report.pictures.scale import axis_end, duration
 
 _THICK, _THIN = 16, 8
@@ -176,4 +189,5 @@ _DRAWN: dict[type, Callable[[Any], list[Markup]]] = {
     Stacks: _stacks,
     Topology: _topology,
     Timeline: _timeline,
+    Plot: plot,
 }

@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
-from rocmend.report.document import Bars, Picture, Ranges, Span, Stack, Stacks, Timeline, Tone, Topology
+from rocmend.report.document import (
+    Bars,
+    Picture,
+    Plot,
+    Ranges,
+    SeriesKind,
+    Span,
+    Stack,
+    Stacks,
+    Timeline,
+    Tone,
+    Topology,
+)
 from rocmend.report.pictures.markup import share
-from rocmend.report.pictures.scale import axis_end, duration
+from rocmend.report.pictures.scale import Scale, axis_end, duration, scales
 
 _FILLS = ("█", "▒", "▓", "░")
 _PHASES = ("█", "▒")
 _WIDEST_LABEL = 28
 _LEAST_BAR = 16
+_MARKERS = "●▲■◆✚✖○△□◇"
+_LIMIT = "╌"
+_ROWS = 14
+_WIDEST_PLOT = 72
 
 
 class Line(NamedTuple):
@@ -129,10 +146,55 @@ def _widths(spans: Sequence[Span], length: float, room: int) -> list[int]:
     return widths
 
 
+def _plot(block: Plot, room: int) -> Iterator[Line]:
+    """Yield a grid of characters with the values of its axes, then what its markers stand for."""
+    across, up = scales(block)
+    margin = max((len(tick.text) for tick in up.ticks), default=0) + 1
+    width = max(8, min(room - margin - 2, _WIDEST_PLOT))
+    grid = [[" "] * width for _ in range(_ROWS)]
+    numbers = [number for number, series in enumerate(block.series) if series.kind is not SeriesKind.LIMIT]
+    marks = {number: _MARKERS[place % len(_MARKERS)] for place, number in enumerate(numbers)}
+    for number, series in sorted(enumerate(block.series), key=lambda item: item[0] in marks):
+        found = [(across.place(point.x), up.place(point.y)) for point in series.points]
+        places = [(x, y) for x, y in found if x is not None and y is not None]
+        for x, y in places if number in marks else _between(places, width):
+            grid[_ROWS - 1 - round(y * (_ROWS - 1))][round(x * (width - 1))] = marks.get(number, _LIMIT)
+    yield Line(((block.y.title, Tone.MUTED),), wraps=True)
+    labels = {_ROWS - 1 - round((up.place(tick.value) or 0) * (_ROWS - 1)): tick.text for tick in up.ticks}
+    for number, row in enumerate(grid):
+        text = "".join(row).rstrip()
+        edge = "┤" if number in labels else "│"
+        yield Line(((labels.get(number, "").rjust(margin) + edge, Tone.MUTED), (text, Tone.PLAIN)))
+    yield Line(((" " * margin + "└" + "─" * width, Tone.MUTED),))
+    yield Line(((" " * (margin + 1) + _below(across, width), Tone.MUTED),))
+    yield Line(((block.x.title, Tone.MUTED),), wraps=True, indent=margin + 1)
+    named = (f"{marks.get(number, _LIMIT * 2)} {series.name}" for number, series in enumerate(block.series))
+    yield Line(((", ".join(named), Tone.PLAIN),), wraps=True)
+
+
+def _between(places: Sequence[tuple[float, float]], width: int) -> Iterator[tuple[float, float]]:
+    """Yield places on the lines from each place to the next, one a column."""
+    for (x, y), (x_next, y_next) in pairwise(places):
+        count = max(1, round(abs(x_next - x) * width), round(abs(y_next - y) * _ROWS))
+        yield from ((x + (x_next - x) * n / count, y + (y_next - y) * n / count) for n in range(count + 1))
+
+
+def _below(axis: Scale, width: int) -> str:
+    """Return the values of the horizontal axis, each below its place, those left out that would touch."""
+    text = ""
+    for tick in axis.ticks:
+        begin = round((axis.place(tick.value) or 0) * (width - 1)) - len(tick.text) // 2
+        begin = max(0, min(begin, width - len(tick.text)))
+        if begin >= len(text) + (2 if text else 0):
+            text = text.ljust(begin) + tick.text
+    return text
+
+
 _LINES: dict[type, Callable[[Any, int], Iterator[Line]]] = {
     Bars: _bars,
     Ranges: _ranges,
     Stacks: _stacks,
     Topology: _topology,
     Timeline: _timeline,
+    Plot: _plot,
 }

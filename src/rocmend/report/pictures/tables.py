@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from rocmend.report.document import Bars, Cell, Picture, Ranges, Stacks, Table, Timeline, Topology, table
+from rocmend.report.document import Bars, Cell, Picture, Plot, Ranges, Stacks, Table, Timeline, Topology, table
+from rocmend.report.pictures.scale import written
 
 
 def table_of(block: Picture) -> Table:
@@ -33,6 +34,8 @@ def table_of(block: Picture) -> Table:
             return table(["device", "attached to", "link"], devices, caption)
         case Timeline():
             return _timeline(block)
+        case Plot():
+            return _plot(block)
 
 
 def _timeline(block: Timeline) -> Table:
@@ -44,3 +47,17 @@ def _timeline(block: Timeline) -> Table:
     ]
     rows += [[row.label, "", "", "", row.ending] for row in block.rows if not row.spans]
     return table(["run", "phase", f"began at ({block.unit})", f"took ({block.unit})", "ended"], rows, block.caption)
+
+
+def _plot(block: Plot) -> Table:
+    points = [(series.name, point) for series in block.series for point in series.points]
+    named = any(point.text for _, point in points)
+    ranged = any(point.interval for _, point in points)
+    rows = []
+    for name, point in points:
+        row = [name, *([point.text] if named else []), written(point.x, block.x), written(point.y, block.y)]
+        if ranged:
+            row.append(" to ".join(f"{end:.4g}" for end in point.interval))
+        rows.append(row)
+    heads = ["series", *(["point"] if named else []), block.x.title, block.y.title]
+    return table([*heads, *(["interval"] if ranged else [])], rows, block.caption)

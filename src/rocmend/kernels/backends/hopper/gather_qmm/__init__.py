@@ -11,28 +11,23 @@ from rocmend.kernels.target import Target
 
 
 def _kernel(
-    name: str, rejects: Rule, note: str, record_class: Callable[[Problem, Target], str], avoid: Rule | None = None
+    name: str, rejects: Rule, note: str, record_class: Callable[[Problem, Target], str] | None = None
 ) -> Implementation:
     run = f"rocmend.kernels.backends.hopper.gather_qmm.host:{name}"
-    more = {} if avoid is None else {"avoid": avoid}
-    return Implementation(
-        name, "triton", run, rejects, note, vendor="nvidia", aligned=True, record_class=record_class, **more
-    )
+    return Implementation(name, "triton", run, rejects, note, vendor="nvidia", aligned=True, record_class=record_class)
 
 
 IMPLEMENTATIONS = (
     _kernel(
-        "moe_gemv",
-        moe_gemv.rejects,
-        "very few rows: all weights are requested at once, and codes multiplied as integers",
-        moe_gemv.class_of,
-        moe_gemv.avoid,
-    ),
-    _kernel(
         "moe_gemv_persistent",
         moe_gemv_persistent.rejects,
-        "a few rows: programs walk over the tiles of chosen experts",
-        moe_gemv_persistent.class_of,
+        "rows that share experts: programs walk over the tiles of chosen experts",
+    ),
+    _kernel(
+        "moe_gemv",
+        moe_gemv.rejects,
+        "few rows: all weights are requested at once, and codes multiplied as integers",
+        moe_gemv.class_of,
     ),
     _kernel(
         "grouped_gemm",

@@ -47,31 +47,17 @@ def plan_moe_gemv_persistent(a: Arguments, target: Target, types: Sequence[torch
     """Plan the launch."""
     from rocmend.kernels.backends.hopper.gather_qmm.kernels.moe_gemv_persistent import moe_gemv_persistent_kernel
 
-    k, bits = a.x.shape[-1], a.form.bits
-    config = config_for(NAME, "moe_gemv_persistent", persistent.class_of(problem_of(a), target), target)
-    cut = persistent.cut_of(k, bits)
-    if cut is None:
-        raise ValueError(f"[gather_qmm] expected K that wavefronts can share, got {k}.")
-    if config.get("slices", 0):
-        each = k * bits // persistent.CHUNK_BITS // config["slices"]
-        cut = persistent.Cut(config["slices"], next(per for per in (4, 3) if each % per == 0))
-    tiles = a.n // TILE
-    mates = config["MATES"]
+    config, k = config_for(NAME, "moe_gemv_persistent", "*", target), a.x.shape[-1]
+    cut, tiles = persistent.CUTS[k], a.n // TILE
     constants = {
-        "DEPTH": k, "BITS": bits, "GROUP": a.form.group_size, "TILES": tiles, "GATED": a.up is not None,
-        "HAS_LHS": a.pairs.lhs is not None, "MATES": mates,
-        "ROWS": max(32, next_power_of_2(a.pairs.count)) if mates > 1 else 1,
-        "SLICES": cut.slices, "PER": cut.per, "PDL": bool(config.get("launch_pdl", 0)),
+        "DEPTH": k, "GROUP": a.form.group_size, "TILES": tiles, "GATED": a.up is not None,
+        "HAS_LHS": a.pairs.lhs is not None, "ROWS": max(32, next_power_of_2(a.pairs.count)), "SLICES": cut.slices,
+        "PER": cut.per, "PDL": bool(config.get("launch_pdl", 0)),
     }  # fmt: skip
     programs = min(config["fill"] * 4 // cut.slices * (target.compute_units or 132), a.pairs.count * tiles)
-    return LaunchPlan(
-        moe_gemv_persistent_kernel,
-        (programs,),
-        constants,
-        with_warps(config, cut.slices),
-        (a.pairs.count, a.pairs.divisor),
-        types,
-    )
+    config = with_warps(config, cut.slices)
+    numbers = (a.pairs.count, a.pairs.divisor)
+    return LaunchPlan(moe_gemv_persistent_kernel, (programs,), constants, config, numbers, types)
 
 
 def plan_grouped_gemm(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) -> Launches:

@@ -6,8 +6,10 @@ from collections.abc import Callable
 
 import torch
 
-from rocmend.kernels.ops.attention.attention_decode import host
-from rocmend.kernels.plan_cache import Planner
+from rocmend.kernels.dtypes import NAMES
+from rocmend.kernels.ops.attention.attention_decode import OP, Problem
+from rocmend.kernels.plan_cache import Planner, plan_of
+from rocmend.kernels.select import implementation
 
 
 @Planner
@@ -24,5 +26,7 @@ def run(
 ) -> Callable[..., torch.Tensor]:
     """Plan to launch them; the rule lets nothing through that asks for the sums' logarithms."""
     del return_lse
-    planned: Callable[..., torch.Tensor] = host.run.plan(q, k, v, scale, mask, sinks, soft_cap, window)
-    return planned
+    problem = Problem(
+        NAMES[q.dtype], q.shape[0], q.shape[1], k.shape[1], q.shape[2], k.shape[2], q.shape[3], v.shape[3]
+    )
+    return plan_of(implementation(OP, q.device, problem, tier="triton"), q, k, v, scale, mask, sinks, soft_cap, window)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from rocmend.kernels.common.floats import bytes_of, rejects_dtype
-from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
+from rocmend.kernels.op import Cost, Implementation, Op, Rule, Tolerance, first_reason
+from rocmend.kernels.op import Problem as AnyProblem
 from rocmend.kernels.registry import register
 from rocmend.kernels.target import Target
 
 HERE = "rocmend.kernels.ops.attention.attention_decode"
 MOST_QUERIES = 64
 MOST_DIM = 1024
+FEW_ROWS = 4
 
 
 class Problem(NamedTuple):
@@ -27,20 +30,68 @@ class Problem(NamedTuple):
     value_dim: int
 
 
-def shape_class(problem: Problem) -> str:
+def shape_class(problem: AnyProblem) -> str:
     """Half or full precision and the larger of the two head dimensions, rounded up."""
     width = max(problem.head_dim, problem.value_dim)
     bucket = next((size for size in (64, 128, 256) if width <= size), 512)
     return f"{'float' if problem.dtype == 'float32' else 'half'}-d{bucket}"
 
 
+def rows_of(problem: AnyProblem) -> int:
+    """Count the rows that read the same keys: query heads of a KV head times queries."""
+    return problem.heads // problem.kv_heads * problem.queries
+
+
 def uses_matrix(target: Target, dtype: str, rows: int) -> bool:
     """Return whether padding the rows to 16 for matrix instructions is worth it."""
-    if rows > 4:
+    if rows > FEW_ROWS:
         return True
     if dtype == "float32":
         return False
     return {"float16": "fp16", "bfloat16": "bf16"}[dtype] in target.matrix_dtypes
+
+
+def split_kernels(run: str, rejects: Rule, spilling: Collection[str]) -> tuple[Implementation, ...]:
+    """Return the kernels that are split over the cache: with matrix instructions, and for few rows and many without.
+
+    Args:
+        run: Module of the functions that launch them.
+        rejects: Says why none of them takes a problem.
+        spilling: Classes of shapes whose tiles for matrix instructions spill where wavefronts have 32 lanes.
+    """
+
+    def rejects_matrix(problem: AnyProblem, target: Target) -> str | None:
+        return rejects(problem, target) or first_reason(
+            (target.vendor != "amd" or bool(target.matrix_dtypes), f"{target.name} has no matrix instructions"),
+            (
+                target.vendor != "amd" or target.wave_size != 32 or shape_class(problem) not in spilling,
+                f"on {target.name} its tiles of such heads ({shape_class(problem)}) spill registers",
+            ),
+        )
+
+    def worth(problem: AnyProblem, target: Target) -> bool:
+        return uses_matrix(target, problem.dtype, rows_of(problem))
+
+    def avoid_matrix(problem: AnyProblem, target: Target) -> str | None:
+        few = f"{rows_of(problem)} rows are not worth padding for matrix instructions on {target.name}"
+        return first_reason((worth(problem, target), few))
+
+    def avoid_vector(problem: AnyProblem, target: Target) -> str | None:
+        many = f"{rows_of(problem)} rows are worth larger tiles on {target.name}"
+        return first_reason((not worth(problem, target), many))
+
+    def kernel(name: str, rejects: Rule, note: str, avoid: Rule) -> Implementation:
+        return Implementation(
+            name, "triton", f"{run}:{name}", rejects, note, avoid, record_class=lambda p, _target: shape_class(p)
+        )
+
+    return (
+        kernel("split", rejects_matrix, "matrix instructions; all query heads of a KV head read it once", avoid_matrix),
+        kernel(
+            "split_vector", rejects, f"up to {FEW_ROWS} rows of a KV head, without matrix instructions", avoid_vector
+        ),
+        kernel("split_rows", rejects, "more rows, without matrix instructions", lambda _problem, _target: None),
+    )
 
 
 def _rejects_split(problem: Problem, target: Target) -> str | None:
@@ -68,12 +119,10 @@ OP = register(
         reference=f"{HERE}.reference:attention_decode",
         problem=Problem,
         implementations=(
-            Implementation(
-                "split",
-                "triton",
-                f"{HERE}.host:run",
+            *split_kernels(
+                f"{HERE}.host",
                 _rejects_split,
-                note="split over the cache; all query heads of a KV head read it once",
+                ("half-d512", "float-d64", "float-d128", "float-d256", "float-d512"),
             ),
             Implementation("torch", "reference", f"{HERE}.reference:attention_decode"),
         ),

@@ -46,6 +46,8 @@ def _dims(dtype: str) -> Iterator[Case]:
     yield _case("d5-v3", dtype, (2, 2, 1, 2, 9, 5, 3), size="tiny", edges=("odd",))
     yield _case("d192-v128", dtype, (1, 8, 2, 1, 130, 192, 128))
     yield _case("mla", dtype, (1, 20, 1, 1, 40, 576, 512))
+    for implementation in ("split", "split_vector", "split_rows"):
+        yield _case("d64-v40", dtype, (1, 6, 1, 1, 70, 64, 40), size="tiny").by(implementation)
     yield _case("one-key", dtype, (1, 2, 1, 1, 1, 64, 64), size="tiny", edges=("one",))
     yield _case("no-key", dtype, (1, 2, 1, 1, 0, 64, 64), size="tiny", edges=("empty",))
     yield _case("no-batch", dtype, (0, 2, 1, 1, 5, 64, 64), size="tiny", edges=("empty",))

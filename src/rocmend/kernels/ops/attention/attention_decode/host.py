@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ from rocmend.kernels.caches import Cache
 from rocmend.kernels.common import semaphores
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.launch import LaunchPlan
-from rocmend.kernels.ops.attention.attention_decode import Problem, shape_class, uses_matrix
+from rocmend.kernels.ops.attention.attention_decode import Problem, rows_of, shape_class
 from rocmend.kernels.ops.attention.attention_decode.kernel import merge_kernel, split_kernel
 from rocmend.kernels.plan_cache import Planner
 from rocmend.kernels.target import Target
@@ -87,18 +88,16 @@ def choose_splits(
 _cuts: Cache[Cut] = Cache()
 
 
-def plan(problem: Problem, target: Target, span: int) -> Cut:
-    """Cut a problem for a target; ``span`` keys can be seen."""
-    key = (problem, target, span)
-    return _cuts.get(key) or _cuts.keep(key, _cut(problem, target, span))
+def plan(kernel: str, problem: Problem, target: Target, span: int) -> Cut:
+    """Cut a problem for a kernel on a target; ``span`` keys can be seen."""
+    key = (kernel, problem, target, span)
+    return _cuts.get(key) or _cuts.keep(key, _cut(*key))
 
 
-def _cut(problem: Problem, target: Target, span: int) -> Cut:
-    rows = problem.heads // problem.kv_heads * problem.queries
-    matrix = uses_matrix(target, problem.dtype, rows)
-    config = config_for("attention_decode", "split" if matrix else "split_vector", shape_class(problem), target)
-    matrix = matrix and bool(config.get("matrix", 1))
-    tile, row_blocks = cut_rows(rows, int(config.get("most_rows", 16)), matrix=matrix)
+def _cut(kernel: str, problem: Problem, target: Target, span: int) -> Cut:
+    matrix = kernel == "split"
+    config = config_for("attention_decode", kernel, shape_class(problem), target)
+    tile, row_blocks = cut_rows(rows_of(problem), int(config.get("most_rows", 16)), matrix=matrix)
     programs = problem.batch * problem.kv_heads * row_blocks
     splits = choose_splits(config, target, programs, span, int(config.constants["BLOCK_N"]))
     return Cut(config, tile, row_blocks, splits, matrix)
@@ -115,8 +114,8 @@ def mask_arguments(
     return wide.view(torch.uint8) if kind == 1 else wide, wide.stride(), kind
 
 
-@Planner
-def run(
+def _plan(
+    kernel: str,
     q: torch.Tensor,
     k: torch.Tensor,
     v: torch.Tensor,
@@ -127,7 +126,7 @@ def run(
     window: int | None = None,
     lengths: torch.Tensor | None = None,
 ) -> Callable[..., torch.Tensor]:
-    """Plan a call; see ``function.attention_decode``."""
+    """Plan a call of a kernel; see ``function.attention_decode``."""
     batch, heads, queries, dim = q.shape
     device = q.device
     kv_heads, keys, value_dim = k.shape[1], k.shape[2], v.shape[3]
@@ -138,7 +137,7 @@ def run(
     problem = Problem(NAMES[q.dtype], batch, heads, kv_heads, queries, keys, dim, value_dim)
     target = executor.target_for(q.device)
     span = keys if window is None else min(keys, window + queries - 1)
-    cut = plan(problem, target, span)
+    cut = plan(kernel, problem, target, span)
     _, strides, kind = mask_arguments(mask, (batch, heads, queries, keys))
     parts = batch * heads * queries * cut.splits
     workspace = allocate.Output((parts * (value_dim + 2),), torch.float32, q.device)
@@ -275,3 +274,8 @@ def merging(
     }  # fmt: skip
     numbers = (splits, rows * splits * value_dim, heads * queries)
     return LaunchPlan(merge_kernel, (rows, -(-value_dim // block)), constants, config, numbers)
+
+
+split, split_vector, split_rows = (
+    Planner(functools.partial(_plan, name)) for name in ("split", "split_vector", "split_rows")
+)

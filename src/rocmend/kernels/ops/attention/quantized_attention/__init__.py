@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 from rocmend.kernels.common.floats import bytes_of, rejects_dtype
 from rocmend.kernels.op import Cost, Implementation, Op, Tolerance, first_reason
-from rocmend.kernels.ops.attention.attention_decode import uses_matrix
+from rocmend.kernels.ops.attention.attention_decode import rows_of, shape_class, split_kernels, uses_matrix
 from rocmend.kernels.registry import register
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import config_for
 
+__all__ = ("OP", "Problem", "rows_of", "shape_class")
 HERE = "rocmend.kernels.ops.attention.quantized_attention"
 NAME = "quantized_attention"
 BITS = (2, 4, 8)
@@ -32,13 +33,6 @@ class Problem(NamedTuple):
     bits: int
     group_size: int
     masked: bool = False
-
-
-def shape_class(problem: Problem) -> str:
-    """Half or full precision and the larger of the two head dimensions, rounded up."""
-    width = max(problem.head_dim, problem.value_dim)
-    bucket = next((size for size in (64, 128, 256) if width <= size), 512)
-    return f"{'float' if problem.dtype == 'float32' else 'half'}-d{bucket}"
 
 
 def rejects_split(problem: Problem, target: Target) -> str | None:
@@ -74,11 +68,6 @@ def _avoid_grouped(problem: Problem, target: Target) -> str | None:
     )
 
 
-def rows_of(problem: Problem) -> int:
-    """Count the rows that read the same keys: query heads of a KV head times queries."""
-    return problem.heads // problem.kv_heads * problem.queries
-
-
 def _cost(p: Problem) -> Cost:
     rows = float(p.batch * p.heads * p.queries)
     width = p.head_dim + p.value_dim
@@ -104,13 +93,7 @@ OP = register(
                 avoid=_avoid_grouped,
                 record_class=lambda problem, _target: shape_class(problem),
             ),
-            Implementation(
-                "split",
-                "triton",
-                f"{HERE}.host:split",
-                rejects_split,
-                note="dequantizes in registers; reads the cache once",
-            ),
+            *split_kernels(f"{HERE}.host", rejects_split, ("half-d256", "float-d128", "float-d256")),
             Implementation("torch", "reference", f"{HERE}.reference:quantized_attention"),
         ),
         dtypes=("float32", "float16", "bfloat16"),

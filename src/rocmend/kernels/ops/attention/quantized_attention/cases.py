@@ -109,6 +109,8 @@ def cases() -> Iterator[Case]:
         for bits in (2, 4, 8):
             yield _case("d64", dtype, (1, 4, 1, 1, 70, 64, 64), bits, 32, size="tiny")
             yield _case("d128", dtype, (1, 4, 2, 1, 150, 128, 128), bits, 64)
+        for implementation in ("split", "split_vector", "split_rows"):
+            yield _case("d64-v128", dtype, (1, 6, 1, 1, 70, 64, 128), 4, 32, size="tiny").by(implementation)
         yield _case("d96-v64", dtype, (1, 2, 2, 1, 41, 96, 64), 4, 32, size="tiny", edges=("odd",))
         yield _case("d256", dtype, (1, 8, 1, 1, 60, 256, 256), 8, 128)
         yield _case("one-key", dtype, (1, 2, 1, 1, 1, 64, 64), 8, 64, size="tiny", edges=("one",))

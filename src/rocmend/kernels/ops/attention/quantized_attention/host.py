@@ -11,7 +11,7 @@ import torch
 from rocmend.kernels import allocate, backends, executor, select
 from rocmend.kernels.common import semaphores
 from rocmend.kernels.launch import LaunchPlan
-from rocmend.kernels.ops.attention.attention_decode import uses_matrix
+from rocmend.kernels.ops.attention.attention_decode import rows_of, shape_class
 from rocmend.kernels.ops.attention.attention_decode.host import (
     Cut,
     choose_splits,
@@ -22,7 +22,7 @@ from rocmend.kernels.ops.attention.attention_decode.host import (
     merging,
     power_of_two,
 )
-from rocmend.kernels.ops.attention.quantized_attention import NAME, OP, Problem, rows_of, shape_class
+from rocmend.kernels.ops.attention.quantized_attention import NAME, OP, Problem
 from rocmend.kernels.ops.attention.quantized_attention.asked import Asked, Computes, Mask, Quantized, problem_of
 from rocmend.kernels.ops.attention.quantized_attention.kernels.blocks import quantized_kernel
 from rocmend.kernels.ops.attention.quantized_attention.kernels.grouped import grouped_kernel
@@ -124,11 +124,12 @@ def workspace_of(asked: Asked, splits: int) -> allocate.Output:
     return allocate.Output((numbers,), torch.float32, asked.q.device)
 
 
-def _portable(asked: Asked, *, grouped: bool) -> Computes:
+def _portable(kernel: str, asked: Asked) -> Computes:
     """Plan a portable kernel: group by group, or by blocks of keys."""
+    grouped = kernel == "grouped"
     q, k, v, scale, mask, lengths, problem, target, output = asked
     batch, heads, kv_heads, queries, keys, dim, value_dim, bits, group_size, _ = problem[1:]
-    cut = _cut(problem, target, grouped=grouped)
+    cut = _cut(kernel, problem, target)
     splits = cut.splits
     _, strides, kind = mask_arguments(mask, (batch, heads, queries, keys))
     parts = asked.parts(splits)
@@ -184,17 +185,14 @@ def _portable(asked: Asked, *, grouped: bool) -> Computes:
     return computes
 
 
-def _cut(problem: Problem, target: Target, *, grouped: bool) -> Cut:
+def _cut(kernel: str, problem: Problem, target: Target) -> Cut:
     """Cut a problem for a kernel."""
     rows = rows_of(problem)
-    matrix = grouped or uses_matrix(target, problem.dtype, rows)
-    config = config_for(
-        NAME, "grouped" if grouped else "split" if matrix else "split_vector", shape_class(problem), target
-    )
-    if grouped:
+    matrix = kernel in {"grouped", "split"}
+    config = config_for(NAME, kernel, shape_class(problem), target)
+    if kernel == "grouped":
         tile, row_blocks = max(power_of_two(rows), LEAST_ROWS), 1
     else:
-        matrix = matrix and bool(config.get("matrix", 1))
         tile, row_blocks = cut_rows(rows, int(config.get("most_rows", 16)), matrix=matrix)
     programs = problem.batch * problem.kv_heads * row_blocks
     per_unit = config.get("programs_per_unit", 2)
@@ -204,5 +202,6 @@ def _cut(problem: Problem, target: Target, *, grouped: bool) -> Cut:
     return Cut(config, tile, row_blocks, splits, matrix)
 
 
-grouped = kernel(functools.partial(_portable, grouped=True))
-split = kernel(functools.partial(_portable, grouped=False))
+grouped, split, split_vector, split_rows = (
+    kernel(functools.partial(_portable, name)) for name in ("grouped", "split", "split_vector", "split_rows")
+)

@@ -105,8 +105,6 @@ def _splits(config: Config, target: Target, programs: int, steps: int, least: in
     wanted = config.get("split_k", 0)
     if wanted:
         return min(wanted, steps)
-    if target.vendor == "cpu":
-        return min(2, steps)
     fill = config.get("fill", 2) * target.units
     if programs * 2 > fill:
         return 1

@@ -117,6 +117,14 @@ def _a_few() -> Iterator[Case]:
             for gated in (False, True):
                 label = f"{name}-{form[0]}{form[1]}{'-gated' if gated else ''}"
                 yield _case(label, "bfloat16", form, 6, 2, 8, n, k, gated=gated, size="large")
+    for name, group, n, k, indices in (
+        ("together", 64, 32, 1024, "random"), ("together-one", 64, 16, 768, "one"),
+        ("together-gap", 128, 16, 1536, "gap"), ("together-lhs", 64, 16, 2048, "both"),
+    ):  # fmt: skip
+        for gated in (False, True):
+            label = f"{name}-gated" if gated else name
+            form = ("affine", 4, group)
+            yield _case(label, "bfloat16", form, 32, 16, 4, n, k, gated=gated, indices=indices, size="large")
     # As many columns as gpt-oss has.
     for gated in (False, True):
         label = f"several-halves-mxfp4{'-gated' if gated else ''}"

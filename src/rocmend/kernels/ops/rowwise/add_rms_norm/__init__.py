@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from rocmend.kernels.common.floats import cost_per_element, kernels, references, rejects_held_backward, tolerances
+from rocmend.kernels.common.floats import (
+    cost_per_element,
+    held_rows,
+    kernel,
+    references,
+    rejects_forward,
+    rejects_held_backward,
+    tolerances,
+)
 from rocmend.kernels.op import Tolerance
 from rocmend.kernels.ops.rowwise.rms_norm import Problem
 from rocmend.kernels.registry import declare
@@ -13,7 +21,9 @@ OP = declare(
     functions=("add_rms_norm", "add_rms_norm_backward"),
     problem=Problem,
     implementations=(
-        *kernels("row", "one pass: the sum is not read again", rejects_held_backward),
+        kernel("held", rejects_forward, held_rows(), note="one pass: the sum is not read again"),
+        kernel("split", rejects_forward, note="long rows, over several programs each"),
+        kernel("backward", rejects_held_backward),
         *references("add_rms_norm", "add_rms_norm_backward"),
     ),
     domain="As rms_norm; x and the residual have the same shape and dtype.",

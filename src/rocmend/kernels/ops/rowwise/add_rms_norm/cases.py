@@ -37,6 +37,7 @@ def cases() -> Iterator[Case]:
         for shape in ((1, 1), (3, 7), (0, 4), (70, 96), (4, 4096), (2, 20_001), (20_000, 4096), (3, 300_001)):
             yield _case(dtype, *shape)
         yield _case(dtype, 4, 100, weighted=False)
-        yield _case(dtype, 4, 3, 50, strided=True)
+        for implementation in ("held", "split"):
+            yield _case(dtype, 4, 3, 50, strided=True).by(implementation)
         for shape in ((3, 7), (70, 96), (4, 4096), (20_000, 4096)):
             yield _case(dtype, *shape, backward=True)

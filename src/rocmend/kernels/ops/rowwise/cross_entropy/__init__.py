@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from rocmend.kernels.common.floats import FLOATS, Rows, cost_per_element, kernels, references
+from rocmend.kernels.common.floats import (
+    FLOATS,
+    Rows,
+    any_class,
+    class_of_width,
+    cost_per_element,
+    held_rows,
+    kernel,
+    references,
+    rejects_backward,
+    rejects_forward,
+)
 from rocmend.kernels.op import Tolerance
 from rocmend.kernels.registry import declare
 
@@ -12,7 +23,15 @@ OP = declare(
     functions=("cross_entropy", "cross_entropy_backward"),
     problem=Rows,
     implementations=(
-        *kernels("walk", "reads the logits once, in their own dtype"),
+        kernel("held", rejects_forward, held_rows(), record_class=class_of_width, note="keeps rows in registers"),
+        kernel(
+            "walk",
+            rejects_forward,
+            function="walk_rows",
+            record_class=any_class,
+            note="long rows, read once, in the logits' own dtype",
+        ),
+        kernel("backward", rejects_backward, record_class=any_class),
         *references("rows", "rows_backward"),
     ),
     dtypes=FLOATS,

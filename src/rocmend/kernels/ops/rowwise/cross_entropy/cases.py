@@ -46,4 +46,5 @@ def cases() -> Iterator[Case]:
             yield _case(dtype, 2, 9001, smoothing=0.1, backward=backward)
             for shape in ((300, 17_000), (512, 152_064), (200, 262_144), (8, 262_144), (65_536, 1000)):
                 yield _case(dtype, *shape, backward=backward)
+        yield _case(dtype, 5, 40, smoothing=0.1).by("walk")
         yield _case(dtype, 9, 131_072, apart=1820 if dtype == "bfloat16" else 1)

@@ -104,27 +104,37 @@ def backward_kernel(
     tl.store(dx_ptr + row * n + column, narrow(dx, dx_ptr.dtype.element_ty), mask=inside)
 
 
-def run(x: Tensor, targets: Tensor, ignore_index: int, smoothing: float) -> tuple[Tensor, Tensor]:
-    """Compute losses of x ``[rows, n]`` with adjacent elements in a row, in fp32.
+def _outputs(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Allocate the losses of x and what the gradient needs of each row."""
+    rows = x.shape[0]
+    loss = allocate.empty((rows,), dtype=torch.float32, device=x.device)
+    return loss, allocate.empty((rows, 2), dtype=torch.float32, device=x.device)
+
+
+def held(x: Tensor, targets: Tensor, ignore_index: int, smoothing: float) -> tuple[Tensor, Tensor]:
+    """Compute losses of x ``[rows, n]`` with adjacent elements in a row, which registers hold, in fp32.
 
     Returns:
         Losses ``[rows]``, and ``[rows, 2]``: the largest logit, and the logarithm of the sum relative to it.
     """
     rows, n = x.shape
-    loss = allocate.empty((rows,), dtype=torch.float32, device=x.device)
-    levels = allocate.empty((rows, 2), dtype=torch.float32, device=x.device)
+    loss, levels = _outputs(x)
+    config = config_for("cross_entropy", "held", width_class(n), executor.target_for(x.device))
+    block, together = tile(n, config)
+    launch(
+        held_kernel, (cdiv(rows, together),),
+        (x, targets, loss, levels, x.stride(0), rows, n, ignore_index, smoothing),
+        {"SMOOTH": smoothing != 0.0, "BLOCK": block, "ROWS": together}, config,
+    )  # fmt: skip
+    return loss, levels
+
+
+def walk_rows(x: Tensor, targets: Tensor, ignore_index: int, smoothing: float) -> tuple[Tensor, Tensor]:
+    """Compute the same of rows that are walked over, whole or in parts."""
+    rows, n = x.shape
+    loss, levels = _outputs(x)
     target = executor.target_for(x.device)
     smooth = smoothing != 0.0
-    kind = width_class(n)
-    if kind != "split":
-        config = config_for("cross_entropy", "held", kind, target)
-        block, together = tile(n, config)
-        launch(
-            held_kernel, (cdiv(rows, together),),
-            (x, targets, loss, levels, x.stride(0), rows, n, ignore_index, smoothing),
-            {"SMOOTH": smooth, "BLOCK": block, "ROWS": together}, config,
-        )  # fmt: skip
-        return loss, levels
     config = config_for("cross_entropy", "walk", "*", target)
     block, together = shape_of_tile(n, config)
     parts = splits(cdiv(rows, together), n, 2 * config["tile"], target)
@@ -144,10 +154,8 @@ def run(x: Tensor, targets: Tensor, ignore_index: int, smoothing: float) -> tupl
     return loss, levels
 
 
-def run_backward(
-    grad: Tensor, x: Tensor, targets: Tensor, levels: Tensor, ignore_index: int, smoothing: float
-) -> Tensor:
-    """Return the gradient of x; ``grad`` is ``[rows]``, ``levels`` as ``run`` returns it, both contiguous."""
+def backward(grad: Tensor, x: Tensor, targets: Tensor, levels: Tensor, ignore_index: int, smoothing: float) -> Tensor:
+    """Return the gradient of x; ``grad`` is ``[rows]``, ``levels`` as ``held`` returns it, both contiguous."""
     rows, n = x.shape
     dx = allocate.empty(x.shape, dtype=x.dtype, device=x.device)
     config = config_for("cross_entropy", "backward", "*", executor.target_for(x.device))

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rocmend.kernels.common.floats import cost_per_element, kernels, references, tolerances
+from rocmend.kernels.common.floats import (
+    any_class,
+    cost_per_element,
+    kernel,
+    references,
+    rejects_backward,
+    rejects_forward,
+    tolerances,
+)
 from rocmend.kernels.op import Tolerance
 from rocmend.kernels.registry import declare
 
@@ -20,12 +28,23 @@ class Problem(NamedTuple):
     backward: bool = False
 
 
+def size_class(elements: int) -> str:
+    """Name the class of sizes of tuning records."""
+    return "large" if elements >= 1 << 22 else "small"
+
+
 OP = declare(
     __name__,
     summary="SwiGLU and GeGLU, and their gradients.",
     functions=("swiglu", "geglu", "glu_backward"),
     problem=Problem,
-    implementations=(*kernels("tile", "one pass; torch takes two"), *references("run", "glu_backward")),
+    implementations=(
+        kernel(
+            "forward", rejects_forward, record_class=lambda p: size_class(p.elements), note="one pass; torch takes two"
+        ),
+        kernel("backward", rejects_backward, record_class=any_class),
+        *references("run", "glu_backward"),
+    ),
     domain="Any shape; any strides without a copy if the elements of a row are contiguous.",
     cost=cost_per_element(10, 3, backward=(10, 5)),
     # Where the activation is near 0 it is a small difference of numbers near 1: absolute, not relative.

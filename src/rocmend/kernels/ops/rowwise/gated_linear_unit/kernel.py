@@ -14,11 +14,11 @@ from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.common.rows import as_rows, row_stride
 from rocmend.kernels.language import narrow
 from rocmend.kernels.launch import LaunchPlan
+from rocmend.kernels.ops.rowwise.gated_linear_unit import size_class
 from rocmend.kernels.plan_cache import Planner
 from rocmend.kernels.tuning import Config, config_for
 
 _GRID = 65535  # programs along the second axis of a grid, on any vendor's GPUs
-_MANY = 1 << 22  # elements from which the class of shapes is large
 
 
 @triton.jit
@@ -102,22 +102,21 @@ def _tiled(kernel: Any, config: Config, strides: Sequence[int], rows: int, n: in
 
 
 @Planner
-def run(gate: Tensor, up: Tensor, kind: str) -> Callable[..., Tensor]:
+def forward(gate: Tensor, up: Tensor, kind: str) -> Callable[..., Tensor]:
     """Plan activation(gate) · up; ``kind`` is silu, gelu or gelu_tanh."""
     output = allocate.Output(gate.shape, gate.dtype, gate.device)
     if gate.numel() == 0:
         return lambda *_: output()
     left, right = _rows(gate, up)
     rows, n = left.shape
-    size = "large" if rows * n >= _MANY else "small"
-    config = config_for("gated_linear_unit", "forward", size, executor.target_for(gate.device))
+    config = config_for("gated_linear_unit", "forward", size_class(rows * n), executor.target_for(gate.device))
     plan = _tiled(forward_kernel, config, (left.stride(0), right.stride(0)), rows, n, kind)
     whole = gate.is_contiguous() and up.is_contiguous()
     seen = whole or (row_stride(gate) is not None and row_stride(up) is not None)
     return plan.into(output, lambda gate, up, _kind: (gate, up) if seen else _rows(gate, up))
 
 
-def run_backward(grad: Tensor, gate: Tensor, up: Tensor, kind: str) -> tuple[Tensor, Tensor]:
+def backward(grad: Tensor, gate: Tensor, up: Tensor, kind: str) -> tuple[Tensor, Tensor]:
     """Return the gradients of gate and up."""
     dgate = allocate.empty(gate.shape, dtype=gate.dtype, device=gate.device)
     dup = allocate.empty(gate.shape, dtype=gate.dtype, device=gate.device)

@@ -8,11 +8,17 @@ from torch.nn import functional
 
 from rocmend.kernels.common.reference import wide
 
+_TWICE_ROOT = 1.5957691216057308  # 2 sqrt(2 / pi): 0.5 + 0.5 tanh(u) is sigmoid(2u)
+
 
 def _value(gate: Tensor, up: Tensor, kind: str) -> Tensor:
+    """Return activation(gate) · up. torch's own fp32 gelu is NaN for inf, and its gradients lose small numbers."""
     if kind == "silu":
         return functional.silu(gate) * up
-    return functional.gelu(gate, approximate="tanh" if kind == "gelu_tanh" else "none") * up
+    if kind == "gelu":
+        return gate * (0.5 * torch.erfc(gate * -(0.5**0.5))) * up
+    # The derivative of the logarithm does not cancel where the sigmoid is near 1.
+    return gate * functional.logsigmoid(_TWICE_ROOT * (gate + 0.044715 * gate**3)).exp() * up
 
 
 def run(gate: Tensor, up: Tensor, kind: str) -> Tensor:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from rocmend.kernels.common.floats import (
+    any_class,
+    class_of_width,
     cost_per_element,
-    kernels,
+    held_rows,
+    kernel,
     references,
+    rejects_forward,
     rejects_held_backward,
     tolerances,
-    width_class,
 )
 from rocmend.kernels.op import Implementation, Tolerance
 from rocmend.kernels.ops.rowwise.rms_norm import Problem, rejects_torch
@@ -20,7 +23,15 @@ OP = declare(
     functions=("layer_norm", "layer_norm_backward"),
     problem=Problem,
     implementations=(
-        *kernels("row", "rounds intermediate results, as MLX does; torch does not", rejects_held_backward),
+        kernel(
+            "held",
+            rejects_forward,
+            held_rows(),
+            record_class=class_of_width,
+            note="rounds intermediate results, as MLX does; torch does not",
+        ),
+        kernel("split", rejects_forward, record_class=any_class, note="long rows, over several programs each"),
+        kernel("backward", rejects_held_backward, record_class=class_of_width),
         Implementation("torch.nn.functional.layer_norm", "vendor", "reference:run_torch", rejects_torch),
         *references("layer_norm", "layer_norm_backward"),
     ),
@@ -32,7 +43,7 @@ OP = declare(
     tolerance=tolerances(
         Tolerance(ulps=8, scaled=2e-7), Tolerance(ulps=2.1, scaled=2.5e-4), Tolerance(ulps=2.1, scaled=2e-3)
     ),
-    shape_class=lambda p: width_class(p.columns),
+    shape_class=class_of_width,
     mlx="mlx.core.fast.layer_norm",
     sources=(
         "https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.fast.layer_norm.html",

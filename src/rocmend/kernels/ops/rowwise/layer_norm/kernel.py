@@ -161,22 +161,24 @@ def backward_kernel(
         tl.store(dbias_ptr + place, tl.sum(sums, axis=0)[None, :], mask=column < n)
 
 
-@Planner
-def run(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Callable[..., Tensor]:
-    """Plan a call; see ``function.layer_norm``."""
+def _output(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> allocate.Output:
+    """Return a function that allocates the result."""
     dtype = x.dtype
     if weight is not None:
         dtype = torch.promote_types(dtype, weight.dtype)
         dtype = dtype if bias is None else torch.promote_types(dtype, bias.dtype)
-    output = allocate.Output(x.shape, dtype, x.device)
+    return allocate.Output(x.shape, dtype, x.device)
+
+
+@Planner
+def held(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Callable[..., Tensor]:
+    """Plan a call for rows that are held in registers; see ``function.layer_norm``."""
+    output = _output(x, weight, bias)
     if x.numel() == 0:
         return lambda *_: output()
     wide = as_rows(x)
     rows, n = wide.shape
-    kind = width_class(n)
-    if kind == "split":
-        return lambda x, weight, bias, eps: _split(x, weight, bias, output(), eps)
-    config = config_for(OP, "held", kind, executor.target_for(x.device))
+    config = config_for(OP, "held", width_class(n), executor.target_for(x.device))
     block, together = tile(n, config)
     constants: dict[str, int] = {"HAS_WEIGHT": weight is not None, "HAS_BIAS": bias is not None}
     constants |= {"BLOCK": block, "ROWS": together} | _ways(config, x.element_size(), block)
@@ -198,23 +200,31 @@ def _ways(config: Config, width: int, block: int) -> dict[str, int]:
     return {"AGAIN": packed, "RELOAD": bool(config.get("reload", 0)) and not packed}
 
 
-def _split(x: Tensor, weight: Tensor | None, bias: Tensor | None, out: Tensor, eps: float) -> Tensor:
+@Planner
+def split(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Callable[..., Tensor]:
+    """Plan a call for rows that are split over programs; see ``function.layer_norm``."""
+    output = _output(x, weight, bias)
+    if x.numel() == 0:
+        return lambda *_: output()
     wide = as_rows(x)
-    rows, n = wide.shape
-    weight, bias = _dense(weight), _dense(bias)
-    given = {"HAS_WEIGHT": weight is not None, "HAS_BIAS": bias is not None}
+    (rows, n), stride = wide.shape, wide.stride(0)
     config = config_for(OP, "split", "*", executor.target_for(x.device))
     parts = cdiv(n, config["BLOCK"])
-    mean, square = (allocate.empty((rows, parts), dtype=torch.float32, device=x.device) for _ in range(2))
-    launch(moments_kernel, (rows, parts), (wide, mean, square, wide.stride(0), n), {}, config)
-    launch(
-        scale_kernel, (rows, parts), (wide, weight, bias, mean, square, out, wide.stride(0), n, parts, eps),
-        {**given, "PARTS": next_power_of_2(parts)}, config,
-    )  # fmt: skip
-    return out
+    means, squares = (allocate.Output((rows, parts), torch.float32, x.device) for _ in range(2))
+    moments = LaunchPlan(moments_kernel, (rows, parts), {}, config, (stride, n))
+    constants = {"HAS_WEIGHT": weight is not None, "HAS_BIAS": bias is not None, "PARTS": next_power_of_2(parts)}
+    scaled = LaunchPlan(scale_kernel, (rows, parts), constants, config, (stride, n, parts, eps))
+
+    def call(x: Tensor, weight: Tensor | None, bias: Tensor | None, _eps: float) -> Tensor:
+        out, mean, square, wide = output(), means(), squares(), as_rows(x)
+        moments((wide, mean, square))
+        scaled((wide, _dense(weight), _dense(bias), mean, square, out))
+        return out
+
+    return call
 
 
-def run_backward(
+def backward(
     grad: Tensor, x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:
     """Launch the gradients' kernels; see ``function.layer_norm_backward``."""

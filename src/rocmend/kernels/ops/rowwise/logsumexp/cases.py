@@ -76,7 +76,8 @@ def cases() -> Iterator[Case]:
         yield _plain(dtype, 3, 4, 5, axis=None)
         yield _plain(dtype, 3, 4, 5, axis=(0, 2))
         yield _plain(dtype, 3, 4, 5, axis=1)
-        yield _odd(dtype)
+        for implementation in ("held", "walk"):
+            yield _odd(dtype).by(implementation)
     yield Case(
         "bfloat16-beyond-2-31",
         lambda m: Call((m.normal(16_400, 131_072, dtype="bfloat16")[::1600], -1)),

@@ -80,20 +80,24 @@ def parts_of(x: Tensor, parts: int, config: Config, *, total: bool = False) -> t
     return top, sums, plain
 
 
-def run(x: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return ``[rows]`` for x ``[rows, n]`` with adjacent elements in a row, of ``dtype``."""
+def held(x: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return ``[rows]`` of ``dtype`` for x ``[rows, n]`` with adjacent elements in a row, which registers hold."""
+    rows, n = x.shape
+    out = allocate.empty((rows,), dtype=dtype, device=x.device)
+    config = config_for("logsumexp", "held", width_class(n), executor.target_for(x.device))
+    block, together = tile(n, config)
+    launch(
+        held_kernel, (cdiv(rows, together),), (x, out, x.stride(0), rows, n), {"BLOCK": block, "ROWS": together},
+        config,
+    )  # fmt: skip
+    return out
+
+
+def walk_rows(x: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return the same for rows that are walked over, whole or in parts."""
     rows, n = x.shape
     out = allocate.empty((rows,), dtype=dtype, device=x.device)
     target = executor.target_for(x.device)
-    kind = width_class(n)
-    if kind != "split":
-        config = config_for("logsumexp", "held", kind, target)
-        block, together = tile(n, config)
-        launch(
-            held_kernel, (cdiv(rows, together),), (x, out, x.stride(0), rows, n), {"BLOCK": block, "ROWS": together},
-            config,
-        )  # fmt: skip
-        return out
     config = config_for("logsumexp", "walk", "*", target)
     block, together = shape_of_tile(n, config)
     parts = splits(cdiv(rows, together), n, 2 * config["tile"], target)
@@ -108,7 +112,7 @@ def run(x: Tensor, dtype: torch.dtype) -> Tensor:
     return out
 
 
-def run_backward(grad: Tensor, x: Tensor, lse: Tensor) -> Tensor:
+def backward(grad: Tensor, x: Tensor, lse: Tensor) -> Tensor:
     """Return the gradient of x ``[rows, n]``; ``grad`` and ``lse`` are ``[rows]``, contiguous."""
     rows, n = x.shape
     dx = allocate.empty(x.shape, dtype=x.dtype, device=x.device)

@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from rocmend.kernels.common.floats import (
+    any_class,
+    class_of_width,
     cost_per_element,
-    kernels,
+    held_rows,
+    kernel,
     references,
+    rejects_forward,
     rejects_gradients,
     rejects_held_backward,
     tolerances,
-    width_class,
 )
 from rocmend.kernels.op import Implementation, Tolerance
 from rocmend.kernels.registry import declare
@@ -34,6 +37,11 @@ class Problem(NamedTuple):
         return float(self.rows) * self.columns
 
 
+def _held_class(problem: Problem) -> str:
+    """Name the class of row lengths, of fp32 apart."""
+    return class_of_width(problem) + ("-32" if problem.dtype == "float32" else "")
+
+
 def rejects_torch(problem: Problem, target: Target) -> str | None:
     """Say why torch's own function does not compute a problem as MLX does, or None."""
     if problem.promoted:
@@ -49,7 +57,15 @@ OP = declare(
     functions=("rms_norm", "rms_norm_backward"),
     problem=Problem,
     implementations=(
-        *kernels("row", "rounds before the weight is applied, as MLX does; torch does not", rejects_held_backward),
+        kernel(
+            "held",
+            rejects_forward,
+            held_rows(),
+            record_class=_held_class,
+            note="rounds before the weight is applied, as MLX does; torch does not",
+        ),
+        kernel("split", rejects_forward, record_class=any_class, note="long rows, over several programs each"),
+        kernel("backward", rejects_held_backward, record_class=class_of_width),
         Implementation("torch.nn.functional.rms_norm", "vendor", "reference:run_torch", rejects_torch),
         *references("rms_norm", "rms_norm_backward"),
     ),
@@ -62,7 +78,7 @@ OP = declare(
     # Two roundings, after normalising and after weighting: half a unit each, of a number of small mantissa
     # up to a whole one. A denormal of fp16 times a weight is off by more.
     tolerance=tolerances(Tolerance(ulps=5), Tolerance(ulps=2.05, scaled=1e-7), Tolerance(ulps=2.05)),
-    shape_class=lambda p: width_class(p.columns),
+    shape_class=class_of_width,
     mlx="mlx.core.fast.rms_norm",
     sources=(
         "https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.fast.rms_norm.html",

@@ -86,7 +86,8 @@ def norm_cases(backward: str, *, biased: bool) -> Iterator[Case]:
         for shape in SHAPES + LARGE:
             yield _case(biased, dtype, shape)
         yield _case(biased, dtype, (4, 100), weighted=False)
-        yield _case(biased, dtype, (6, 50), edges=True)
+        for implementation in ("held", "split"):
+            yield _case(biased, dtype, (6, 50), edges=True).by(implementation)
         yield _strided(biased, dtype)
         for shape in GRADIENTS:
             yield _gradient(backward, biased, dtype, shape)

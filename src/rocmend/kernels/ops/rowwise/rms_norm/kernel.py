@@ -193,29 +193,34 @@ def backward_kernel(
         tl.store(partial_ptr + tl.program_id(0).to(tl.int64) * n + column, total, mask=column < n)
 
 
-def held(x: Tensor, residual: Tensor | None, weight: Tensor | None, eps: float) -> LaunchPlan | None:
-    """Plan the launch for rows that are held in registers, of ``(x, residual, weight, total, out)``.
+Launches = Callable[[Tensor, Tensor | None, Tensor | None, Tensor | None, Tensor], None]
+"""Launches with x, a residual, the weight, where their sum goes, and where the result goes."""
+
+
+def _dense(x: Tensor, residual: Tensor | None, weight: Tensor | None) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """Return rows, and the weight, with adjacent elements: views where strides allow it."""
+    added = None if residual is None else as_rows(residual)
+    return as_rows(x), added, None if weight is None else weight.contiguous()
+
+
+def held_launches(x: Tensor, residual: Tensor | None, weight: Tensor | None, eps: float) -> Launches:
+    """Plan the launch for rows that are held in registers.
 
     Args:
-        x: ``[..., n]``.
+        x: ``[..., n]``, not empty.
         residual: Shape and type of x, added to it first; or None.
         weight: ``[n]`` or None.
         eps: Added to the mean of squares.
-
-    Returns:
-        The plan; None where rows are split over programs, x is empty, or a tensor must be copied first.
     """
-    n = x.shape[-1]
-    kind = width_class(n)
-    if x.numel() == 0 or kind == "split" or (weight is not None and weight.stride(0) != 1):
-        return None
-    stride, residual_stride = row_stride(x), 0 if residual is None else row_stride(residual)
-    if stride is None or residual_stride is None:
-        return None
-    rows = x.numel() // n
+    strides = row_stride(x), 0 if residual is None else row_stride(residual)
+    copied = None in strides or (weight is not None and weight.stride(0) != 1)
+    if copied:
+        wide, more, _ = _dense(x, residual, weight)
+        # A row of one element may keep another stride of its column, which the kernel does not use.
+        strides = row_stride(wide) or wide.stride(0), 0 if more is None else row_stride(more) or more.stride(0)
+    n, added = x.shape[-1], residual is not None
+    rows, block, kind = x.numel() // n, next_power_of_2(n), width_class(n)
     config = config_for(OP, "held", kind if x.element_size() < 4 else f"{kind}-32", executor.target_for(x.device))
-    added = residual is not None
-    block = next_power_of_2(n)
     held_elements = config.get("tile", 1)
     together = max(1, (config.get("tile_added", held_elements) if added else held_elements) // block)
     full = bool(config.get("full", 0)) and rows % together == 0 and n == block
@@ -225,67 +230,61 @@ def held(x: Tensor, residual: Tensor | None, weight: Tensor | None, eps: float) 
         "BLOCK": block,
         "ROWS": together,
         "FULL": full,
-        "DENSE": full and added and stride == n and residual_stride == n and rows * n < _FEW,
+        "DENSE": full and added and strides == (n, n) and rows * n < _FEW,
     }
-    numbers = (stride, residual_stride, rows, n, float(eps))
-    return LaunchPlan(held_kernel, (cdiv(rows, together),), constants, config, numbers)
+    plan = LaunchPlan(held_kernel, (cdiv(rows, together),), constants, config, (*strides, rows, n, float(eps)))
+    if copied:
+        return lambda x, residual, weight, total, out: plan((*_dense(x, residual, weight), total, out))
+    return lambda *tensors: plan(tensors)
 
 
-@Planner
-def run(x: Tensor, weight: Tensor | None, eps: float) -> Callable[..., Tensor]:
-    """Plan a call; see ``function.rms_norm``."""
-    dtype = x.dtype if weight is None else torch.promote_types(x.dtype, weight.dtype)
-    output = allocate.Output(x.shape, dtype, x.device)
-    plan = held(x, None, weight, eps)
-
-    def in_parts(x: Tensor, weight: Tensor | None, eps: float) -> Tensor:
-        out = output()
-        if x.numel():
-            forward(as_rows(x), None, weight, None, out, eps)
-        return out
-
-    if plan is None:
-        return in_parts
-
-    return plan.into(output, lambda x, weight, _eps: (x, None, weight, None))
-
-
-def forward(
-    x: Tensor, residual: Tensor | None, weight: Tensor | None, total: Tensor | None, out: Tensor, eps: float
-) -> None:
-    """Normalise rows, or sums of rows.
-
-    Args:
-        x: ``[rows, n]``, adjacent in a row.
-        residual: Shape and type of x, added to it first; or None.
-        weight: ``[n]`` or None.
-        total: Takes x + residual, contiguous; None without a residual.
-        out: Takes the result, contiguous.
-        eps: Added to the mean of squares.
-    """
-    rows, n = x.shape
-    weight = None if weight is None else weight.contiguous()
-    plan = held(x, residual, weight, eps)
-    if plan is not None:
-        plan((x, residual, weight, total, out))
-        return
+def split_launches(x: Tensor, residual: Tensor | None, weight: Tensor | None, eps: float) -> Launches:
+    """Plan the launches for rows that are split over programs; see ``held_launches``."""
     target = executor.target_for(x.device)
-    residual_stride = 0 if residual is None else residual.stride(0)
-    added = residual is not None
+    wide, added, _ = _dense(x, residual, weight)
+    rows, n = wide.shape
     config = config_for(OP, "split", "*", target)
     block = config["BLOCK"]
     parts = splits(rows, n, block, target)
-    partial = allocate.empty((rows, parts), dtype=torch.float32, device=x.device)
-    launch(
-        squares_kernel, (rows, parts),
-        (x, residual, total, partial, x.stride(0), residual_stride, n, cdiv(cdiv(n, block), parts)),
-        {"HAS_RESIDUAL": added}, config,
-    )  # fmt: skip
-    source = x if total is None else total.view(rows, n)
-    launch(
-        scale_kernel, (rows, cdiv(n, block)), (source, weight, partial, out, source.stride(0), n, eps),
-        {"HAS_WEIGHT": weight is not None, "PARTS": parts}, config,
-    )  # fmt: skip
+    partial = allocate.Output((rows, parts), torch.float32, x.device)
+    numbers = (wide.stride(0), 0 if added is None else added.stride(0), n, cdiv(cdiv(n, block), parts))
+    squares = LaunchPlan(squares_kernel, (rows, parts), {"HAS_RESIDUAL": added is not None}, config, numbers)
+    constants = {"HAS_WEIGHT": weight is not None, "PARTS": parts}
+    stride = wide.stride(0) if added is None else n
+    scaled = LaunchPlan(scale_kernel, (rows, cdiv(n, block)), constants, config, (stride, n, eps))
+
+    def launches(x: Tensor, residual: Tensor | None, weight: Tensor | None, total: Tensor | None, out: Tensor) -> None:
+        x, residual, weight = _dense(x, residual, weight)
+        sums = partial()
+        squares((x, residual, total, sums))
+        scaled((x if total is None else total, weight, sums, out))
+
+    return launches
+
+
+def _run(plan: Callable[..., Launches]) -> Planner:
+    """Make an implementation of a plan of launches."""
+
+    @Planner
+    def run(x: Tensor, weight: Tensor | None, eps: float) -> Callable[..., Tensor]:
+        """Plan a call; see ``function.rms_norm``."""
+        dtype = x.dtype if weight is None else torch.promote_types(x.dtype, weight.dtype)
+        output = allocate.Output(x.shape, dtype, x.device)
+        if x.numel() == 0:
+            return lambda *_: output()
+        launches = plan(x, None, weight, eps)
+
+        def call(x: Tensor, weight: Tensor | None, _eps: float) -> Tensor:
+            out = output()
+            launches(x, None, weight, None, out)
+            return out
+
+        return call
+
+    return run
+
+
+held, split = map(_run, (held_launches, split_launches))
 
 
 def _stages(config: Config, target: Target, elements: int, read: Sequence[Tensor | None]) -> int:
@@ -295,7 +294,7 @@ def _stages(config: Config, target: Target, elements: int, read: Sequence[Tensor
     return stages if stages > 2 else 1
 
 
-def run_backward(
+def backward(
     grad: Tensor, x: Tensor, weight: Tensor | None, eps: float, extra: Tensor | None = None
 ) -> tuple[Tensor, Tensor | None]:
     """Launch the gradients' kernels; see ``function.rms_norm_backward``. ``extra`` is added to the gradient of x."""

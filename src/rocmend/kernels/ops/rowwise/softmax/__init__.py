@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from rocmend.kernels.common.floats import (
     Rows,
+    any_class,
+    class_of_width,
     cost_per_element,
-    kernels,
+    held_rows,
+    kernel,
     references,
+    rejects_backward,
+    rejects_forward,
     rejects_gradients,
     tolerances,
     width_class,
@@ -18,13 +23,20 @@ LONGEST = 32768
 """Longest row that one program keeps in registers."""
 
 
+def _shape_class(problem: Rows) -> str:
+    return width_class(problem.columns, LONGEST)
+
+
 OP = declare(
     __name__,
     summary="Softmax and log-softmax over any axes, and their gradients.",
     functions=("softmax", "log_softmax", "softmax_backward"),
     problem=Rows,
     implementations=(
-        *kernels("row", "keeps rows in registers"),
+        kernel("held", rejects_forward, held_rows(LONGEST), record_class=_shape_class, note="keeps rows in registers"),
+        kernel("split", rejects_forward, record_class=any_class, note="long rows, over several programs each"),
+        kernel("backward", rejects_backward, held_rows(), record_class=class_of_width),
+        kernel("split_backward", rejects_backward, note="long rows, over several programs each"),
         Implementation("torch.softmax", "vendor", "reference:run_torch", rejects_gradients),
         *references("rows", "softmax_backward"),
     ),
@@ -32,7 +44,7 @@ OP = declare(
     cost=cost_per_element(4, 2, backward=(4, 3)),
     # Exponentials of numbers far below the largest lose bits to the argument's rounding; they are small.
     tolerance=tolerances(Tolerance(ulps=8, scaled=4e-7), Tolerance(ulps=0.52, scaled=4e-7)),
-    shape_class=lambda p: width_class(p.columns, LONGEST),
+    shape_class=_shape_class,
     mlx="mlx.core.softmax",
     sources=("https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.softmax.html",),
 )

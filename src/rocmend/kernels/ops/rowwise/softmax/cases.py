@@ -67,6 +67,9 @@ def cases() -> Iterator[Case]:
         yield _plain(dtype, 3, 4, 5, axis=None)
         yield _plain(dtype, 3, 4, 5, axis=(0, 2))
         yield _plain(dtype, 3, 4, 5, axis=1)
+        for log in (False, True):
+            yield _plain(dtype, 5, 77, log=log).by("split")
+            yield _gradient(dtype, 5, 77, log=log).by("split_backward")
         yield _plain(dtype, 5, 77, log=True)
         for shape in ((3, 7), (0, 4), (200, 128), (3, 4096), (2, 16384), (2, 40_003), (8192, 4096)):
             yield _gradient(dtype, *shape)

@@ -102,8 +102,8 @@ def apply_backward_kernel(
 
 
 @Planner
-def run(x: Tensor, log: bool, shape: torch.Size | None = None) -> Callable[..., Tensor]:
-    """Plan the softmax of x ``[rows, n]`` with adjacent elements in a row, or its logarithm.
+def held(x: Tensor, log: bool, shape: torch.Size | None = None) -> Callable[..., Tensor]:
+    """Plan the softmax of x ``[rows, n]`` with adjacent elements in a row, or its logarithm, in registers.
 
     Args:
         x: ``[rows, n]``.
@@ -111,16 +111,21 @@ def run(x: Tensor, log: bool, shape: torch.Size | None = None) -> Callable[..., 
         shape: The result's; the calls may then be given x in that shape.
     """
     rows, n = x.shape
+    output = allocate.Output(shape or x.shape, x.dtype, x.device)
+    config = config_for("softmax", "held", width_class(n, LONGEST), executor.target_for(x.device))
+    block, together = tile(n, config)
+    constants = {"LOG": log, "BLOCK": block, "ROWS": together}
+    plan = LaunchPlan(held_kernel, (cdiv(rows, together),), constants, config, (x.stride(0), rows, n))
+    return plan.into(output, lambda x, *_: (x,))
+
+
+@Planner
+def split(x: Tensor, log: bool, shape: torch.Size | None = None) -> Callable[..., Tensor]:
+    """Plan the same of rows that are split over programs; see ``held``."""
+    rows, n = x.shape
     stride = x.stride(0)
     output = allocate.Output(shape or x.shape, x.dtype, x.device)
     target = executor.target_for(x.device)
-    kind = width_class(n, LONGEST)
-    if kind != "split":
-        config = config_for("softmax", "held", kind, target)
-        block, together = tile(n, config)
-        constants = {"LOG": log, "BLOCK": block, "ROWS": together}
-        plan = LaunchPlan(held_kernel, (cdiv(rows, together),), constants, config, (stride, rows, n))
-        return plan.into(output, lambda x, *_: (x,))
     config = config_for("softmax", "split", "*", target)
     parts = splits(rows, n, config["tile"], target)
     constants = {"LOG": log, "PARTS": parts, "BLOCK": config["BLOCK"]}
@@ -136,21 +141,26 @@ def run(x: Tensor, log: bool, shape: torch.Size | None = None) -> Callable[..., 
     return in_parts
 
 
-def run_backward(grad: Tensor, out: Tensor, log: bool) -> Tensor:
+def backward(grad: Tensor, out: Tensor, log: bool) -> Tensor:
     """Return the gradient of x, given that of the output and the output ``[rows, n]``, contiguous."""
     rows, n = out.shape
     grad = as_rows(grad)
     dx = allocate.empty(out.shape, dtype=out.dtype, device=out.device)
+    config = config_for("softmax", "backward", width_class(n), executor.target_for(out.device))
+    block, together = tile(n, config)
+    launch(
+        backward_kernel, (cdiv(rows, together),), (grad, out, dx, grad.stride(0), rows, n),
+        {"LOG": log, "BLOCK": block, "ROWS": together}, config,
+    )  # fmt: skip
+    return dx
+
+
+def split_backward(grad: Tensor, out: Tensor, log: bool) -> Tensor:
+    """Return the same for rows that are split over programs."""
+    rows, n = out.shape
+    grad = as_rows(grad)
+    dx = allocate.empty(out.shape, dtype=out.dtype, device=out.device)
     target = executor.target_for(out.device)
-    kind = width_class(n)
-    if kind != "split":
-        config = config_for("softmax", "backward", kind, target)
-        block, together = tile(n, config)
-        launch(
-            backward_kernel, (cdiv(rows, together),), (grad, out, dx, grad.stride(0), rows, n),
-            {"LOG": log, "BLOCK": block, "ROWS": together}, config,
-        )  # fmt: skip
-        return dx
     config = config_for("softmax", "split", "*", target)
     block = config["BLOCK"]
     parts = splits(rows, n, block, target)

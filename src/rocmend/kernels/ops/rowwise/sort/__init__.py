@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rocmend.kernels.common.floats import NUMBERS
-from rocmend.kernels.op import Cost, Implementation, Tolerance
+from rocmend.kernels.common.floats import NUMBERS, kernel
+from rocmend.kernels.op import Cost, Implementation, Tolerance, first_reason
 from rocmend.kernels.registry import declare
 from rocmend.kernels.target import Target
+from rocmend.kernels.tuning import config_for
 
 COUNTED_FROM, COUNTED_ELEMENTS, COUNTED_PAIRS = 256, 1 << 14, 1 << 26
 """Elements of a row from which, elements of all and pairs of one row up to which comparing all pairs is fastest.
@@ -36,8 +37,38 @@ def counted(rows: int, length: int, least: int = COUNTED_FROM, pairs: int = COUN
     return length >= least and rows * length <= COUNTED_ELEMENTS and rows * length**2 <= pairs
 
 
-def _rejects_kernels(problem: Problem, _target: Target) -> str | None:
-    return None if problem.length < 1 << 31 else "the kernels use 31-bit positions in a row"
+def bits_class(problem: Problem) -> str:
+    """Name the class of tuning records: the bits of an element."""
+    return str(8 * NUMBERS[problem.dtype])
+
+
+def _rejects_long(problem: Problem, _target: Target) -> str | None:
+    return first_reason((problem.length < 1 << 31, "the kernels use 31-bit positions in a row"))
+
+
+def _rejects_rows(problem: Problem, target: Target) -> str | None:
+    longest = longest_held(problem.dtype, target)
+    return first_reason((problem.length <= longest, f"registers hold rows of up to {longest} elements"))
+
+
+def longest_held(dtype: str, target: Target) -> int:
+    """Return how many elements of a row are sorted in registers."""
+    return config_for("sort", "rows", str(8 * NUMBERS[dtype]), target)["longest"]
+
+
+def _rejects_counted(problem: Problem, _target: Target) -> str | None:
+    return first_reason((problem.rows < 1 << 16, "it takes fewer than 65,536 rows: an axis of a grid"))
+
+
+def _avoid_counted(problem: Problem, target: Target) -> str | None:
+    config = config_for("sort", "counted", bits_class(problem), target)
+    least, pairs = config.get("least", COUNTED_FROM), config.get("pairs", COUNTED_PAIRS)
+    return first_reason(
+        (
+            counted(problem.rows, problem.length, least, pairs),
+            "with fewer or more elements comparing all pairs is slower",
+        )
+    )
 
 
 def _rejects_torch(problem: Problem, target: Target) -> str | None:
@@ -63,7 +94,16 @@ OP = declare(
             _rejects_torch,
             note="64x151936 floats on an H200 take 0.7 ms, 1.5 ms in the kernels",
         ),
-        Implementation("kernels", "triton", "kernel:run", _rejects_kernels),
+        kernel(
+            "counted",
+            _rejects_long,
+            _rejects_counted,
+            avoid=_avoid_counted,
+            record_class=bits_class,
+            note="compares all pairs",
+        ),
+        kernel("rows", _rejects_long, _rejects_rows, record_class=bits_class, note="bitonic, in registers"),
+        kernel("radix", _rejects_long, record_class=bits_class, note="eight bits a pass"),
         Implementation("torch", "reference", "reference:run"),
     ),
     domain="Any shape, strides and axis; rows of fewer than 2^31 elements.",

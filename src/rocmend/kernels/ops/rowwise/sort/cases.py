@@ -76,6 +76,8 @@ def cases() -> Iterator[Case]:
         yield _case(dtype, 9, 4, axis=0, indices=True)
         yield _case(dtype, 6, 5, permuted=True)
         yield _case(dtype, 16, 128)
+        for implementation in ("counted", "radix"):
+            yield _case(dtype, 3, 50, indices=True).by(implementation)
         yield _case(dtype, 16, 2048)
         yield _case(dtype, 100_000, 128, indices=True)
         yield _case(dtype, 16, 151_936, indices=True)

@@ -7,6 +7,9 @@ Elements travel as their bits, indices with them. A stable order comes from the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
 import torch
 import triton
 import triton.language as tl
@@ -15,8 +18,10 @@ from torch import Tensor
 from rocmend.kernels import allocate, executor
 from rocmend.kernels.common import axes
 from rocmend.kernels.common.order_keys import ascending, order_key
+from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.launch import launch
-from rocmend.kernels.ops.rowwise.sort import COUNTED_FROM, COUNTED_PAIRS, counted
+from rocmend.kernels.ops.rowwise.sort import OP, Problem
+from rocmend.kernels.select import implementation
 from rocmend.kernels.tuning import Config, config_for
 
 Pair = tuple[Tensor | None, Tensor | None]
@@ -175,66 +180,91 @@ def scatter_kernel(
         tl.store(index_ptr + to, index.to(index_ptr.dtype.element_ty), mask=inside)
 
 
-def run(x: Tensor, axis: int, *, descending: bool, values: bool, indices: bool, index_dtype: torch.dtype) -> Pair:
-    """Sort along an axis; see ``function.sort`` and ``function.argsort``."""
-    ordered, order = sort_rows(
-        axes.rows(x, axis), mode=int(descending), values=values, indices=indices, index_dtype=index_dtype
-    )
-    return (
-        None if ordered is None else axes.unrows(ordered, x.shape, axis),
-        None if order is None else axes.unrows(order, x.shape, axis),
-    )
-
-
-def sort_rows(
-    x: Tensor, *, mode: int = 0, values: bool = True, indices: bool = True, index_dtype: torch.dtype = torch.int64,
-    keep: int | None = None, bits: int | None = None,
-) -> Pair:  # fmt: skip
-    """Sort the rows of a contiguous ``[rows, n]`` matrix.
+class Sorting(NamedTuple):
+    """What is wanted of rows.
 
     Args:
-        x: Any type of 1, 2, 4 or 8 bytes.
+        x: ``[rows, n]``, contiguous, of any type of 1, 2, 4 or 8 bytes.
         mode: Of ``order_key``.
-        values: Whether the elements are wanted.
-        indices: Whether their places are.
-        index_dtype: Type of the places.
+        out: Takes the elements; or None.
+        order: Takes their places; or None.
         keep: How many of each row are wanted, from the front.
-        bits: Elements are non-negative integers below ``2^bits``: the radix sort's passes over the rest are left out.
+        bits: Elements are non-negative integers below ``2^bits``: passes over the rest are left out.
     """
-    n = x.shape[1]
-    kept = n if keep is None else keep
-    out = allocate.empty((x.shape[0], kept), dtype=x.dtype, device=x.device) if values else None
-    order = allocate.empty((x.shape[0], kept), dtype=index_dtype, device=x.device) if indices else None
-    if x.numel() == 0 or kept == 0:
-        return out, order
-    target = executor.target_for(x.device)
-    held, pairs = (config_for("sort", name, f"{8 * x.element_size()}", target) for name in ("rows", "counted"))
-    if counted(x.shape[0], n, pairs.get("least", COUNTED_FROM), pairs.get("pairs", COUNTED_PAIRS)):
-        _counted(x, out, order, mode, kept, pairs)
-    elif n <= held["longest"]:
-        _held(x, out, order, mode, kept)
-    elif kept == n:
-        _radix(x, out, order, mode, bits)
-    else:
-        whole, places = sort_rows(x, mode=mode, values=values, indices=indices, index_dtype=index_dtype)
-        if out is not None and whole is not None:
-            axes.raw(out).copy_(axes.raw(whole)[:, :kept])
-        if order is not None and places is not None:
-            axes.raw(order).copy_(axes.raw(places)[:, :kept])
-    return out, order
+
+    x: Tensor
+    mode: int
+    out: Tensor | None
+    order: Tensor | None
+    keep: int
+    bits: int | None
+
+    @property
+    def results(self) -> Pair:
+        """Where elements and places go, as bits."""
+        return None if self.out is None else axes.raw(self.out), None if self.order is None else axes.raw(self.order)
+
+    def config(self, kernel: str) -> Config:
+        """Look a tuning record up."""
+        return config_for("sort", kernel, str(8 * self.x.element_size()), executor.target_for(self.x.device))
 
 
-def _held(x: Tensor, out: Tensor | None, order: Tensor | None, mode: int, keep: int) -> None:
+def _kernel(launches: Callable[[Sorting], None]) -> Callable[..., Pair]:
+    """Make an implementation from the launches of a kernel."""
+
+    def run(
+        x: Tensor, axis: int, *, descending: bool, values: bool, indices: bool, index_dtype: torch.dtype,
+        keep: int | None = None, bits: int | None = None,
+    ) -> Pair:  # fmt: skip
+        """Sort along an axis; see ``function.sort`` and ``function.argsort``.
+
+        Args:
+            x: Any shape.
+            axis: Along which.
+            descending: The largest first.
+            values: Whether the elements are wanted.
+            indices: Whether their places are.
+            index_dtype: Type of the places.
+            keep: How many of each row are wanted, from the front.
+            bits: See ``Sorting``.
+        """
+        rows = axes.rows(x, axis)
+        kept = rows.shape[1] if keep is None else keep
+        out = allocate.empty((rows.shape[0], kept), dtype=x.dtype, device=x.device) if values else None
+        order = allocate.empty((rows.shape[0], kept), dtype=index_dtype, device=x.device) if indices else None
+        if rows.numel() and kept:
+            launches(Sorting(rows, int(descending), out, order, kept, bits))
+        return (
+            None if out is None else axes.unrows(out, x.shape, axis),
+            None if order is None else axes.unrows(order, x.shape, axis),
+        )
+
+    return run
+
+
+def sort_rows(x: Tensor, **options: Any) -> Pair:
+    """Sort the rows of a contiguous ``[rows, n]`` matrix by the kernel that is selected for it; for other ops.
+
+    Args:
+        x: The rows.
+        options: Of a kernel's ``run``; by default upwards, elements and int64 places.
+    """
+    options = {"descending": False, "values": True, "indices": True, "index_dtype": torch.int64} | options
+    problem = Problem(NAMES[x.dtype], x.shape[0], x.shape[1], not options["values"])
+    found: Pair = implementation(OP, x.device, problem, tier="triton")(x, 1, **options)
+    return found
+
+
+def _rows(job: Sorting) -> None:
+    x, keep = job.x, job.keep
     rows, n = x.shape
-    width = 8 * x.element_size()
-    config = config_for("sort", "rows", f"{width}", executor.target_for(x.device))
+    config = job.config("rows")
     block = max(triton.next_power_of_2(n), 2)
     group = max(1, min(config["tile"] // block, triton.next_power_of_2(rows)))
-    constants = {"KIND": axes.kind(x.dtype), "MODE": mode, "ROWS": group, "BLOCK": block}
+    constants = {"KIND": axes.kind(x.dtype), "MODE": job.mode, "ROWS": group, "BLOCK": block}
     grid = (triton.cdiv(rows, group),)
-    data, values = axes.raw(x), None if out is None else axes.raw(out)
-    index = None if order is None else axes.raw(order)
-    if width < 64:
+    data, (values, index) = axes.raw(x), job.results
+    if x.element_size() < 8:
         launch(rows_kernel, grid, (data, None, values, index, rows, n, keep), constants | {"WORD": 0}, config)
         return
     perm = allocate.empty((rows, n), dtype=torch.int32, device=x.device)
@@ -242,29 +272,38 @@ def _held(x: Tensor, out: Tensor | None, order: Tensor | None, mode: int, keep: 
     launch(rows_kernel, grid, (data, perm, values, index, rows, n, keep), constants | {"WORD": 2}, config)
 
 
-def _counted(x: Tensor, out: Tensor | None, order: Tensor | None, mode: int, keep: int, config: Config) -> None:
-    rows, n = x.shape
-    values, index = None if out is None else axes.raw(out), None if order is None else axes.raw(order)
-    constants = {"KIND": axes.kind(x.dtype), "MODE": mode}
+def _counted(job: Sorting) -> None:
+    rows, n = job.x.shape
+    config = job.config("counted")
+    constants = {"KIND": axes.kind(job.x.dtype), "MODE": job.mode}
     grid = (triton.cdiv(n, config["BLOCK"]), rows)
-    launch(counted_kernel, grid, (axes.raw(x), values, index, n, keep), constants, config)
+    launch(counted_kernel, grid, (axes.raw(job.x), *job.results, n, job.keep), constants, config)
 
 
-def _radix(x: Tensor, out: Tensor | None, order: Tensor | None, mode: int, bits: int | None) -> None:
+def _radix(job: Sorting) -> None:
+    x = job.x
     rows, n = x.shape
-    config = config_for("sort", "radix", f"{8 * x.element_size()}", executor.target_for(x.device))
+    if job.keep < n:
+        whole, places = (
+            None if one is None else allocate.empty((rows, n), dtype=one.dtype, device=x.device)
+            for one in (job.out, job.order)
+        )
+        _radix(job._replace(out=whole, order=places, keep=n))
+        for part, all_of in ((job.out, whole), (job.order, places)):
+            if part is not None and all_of is not None:
+                axes.raw(part).copy_(axes.raw(all_of)[:, : job.keep])
+        return
+    config = job.config("radix")
     tile, bins, step = config["tile"], config["bins"], config["step"]
     tiles = triton.cdiv(n, tile)
     width = 8 * x.element_size()
-    passes = width // 8
-    shifts = list(range(0, width, 8))
-    if bits is not None and bits < width:
-        shifts = list(range(0, max(bits, 1), 8))
-        passes = len(shifts)
+    shifts = range(0, width if job.bits is None else min(width, max(job.bits, 1)), 8)
+    passes = len(shifts)
     device = x.device
     counts = allocate.empty((rows, tiles, 256), dtype=torch.int32, device=device)
     totals = allocate.empty((rows, 256), dtype=torch.int32, device=device)
     data, perm = axes.raw(x), None
+    out, order = job.results
     spare = [allocate.empty((rows, n), dtype=data.dtype, device=device) for _ in range(min(passes - 1, 2))]
     perms = [
         allocate.empty((rows, n), dtype=torch.int32, device=device)
@@ -273,9 +312,9 @@ def _radix(x: Tensor, out: Tensor | None, order: Tensor | None, mode: int, bits:
     ]
     for number, shift in enumerate(shifts):
         last = number == passes - 1
-        constants = {"KIND": axes.kind(x.dtype), "MODE": mode, "SHIFT": shift, "TILE": tile}
-        values = (None if out is None else axes.raw(out)) if last else spare[number % 2]
-        index = (None if order is None else axes.raw(order)) if last else (perms[number % 2] if perms else None)
+        constants = {"KIND": axes.kind(x.dtype), "MODE": job.mode, "SHIFT": shift, "TILE": tile}
+        values = out if last else spare[number % 2]
+        index = order if last else (perms[number % 2] if perms else None)
         launch(count_kernel, (rows * tiles,), (data, counts, n, tiles), constants, config)
         launch(offsets_kernel, (rows, 256 // bins), (counts, totals, tiles), {"BINS": bins, "STEP": step}, config)
         args = (data, perm, counts, totals, values, index, n, tiles)
@@ -283,3 +322,6 @@ def _radix(x: Tensor, out: Tensor | None, order: Tensor | None, mode: int, bits:
         if values is not None:
             data = values
         perm = index
+
+
+rows, counted, radix = map(_kernel, (_rows, _counted, _radix))

@@ -30,6 +30,8 @@ def cases() -> Iterator[Case]:
         yield _case(dtype, (3, 100_003), 8, largest=False)
     for dtype in ("float32", "bfloat16"):
         yield _case(dtype, (16, 128), 8)
+        yield _case(dtype, (3, 120), 5).by("pieces")
+        yield _case(dtype, (3, 120), 2).by("groups")
         yield _case(dtype, (5, 6, 7), 2, axis=1)
         yield _case(dtype, (4, 9), 9)
         yield _case(dtype, (4, 9), 0)

@@ -6,7 +6,7 @@ place. So a long row is read once, and only a few thousand numbers are sorted.
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -21,9 +21,8 @@ from rocmend.kernels.common.order_keys import ascending, order_key
 from rocmend.kernels.language import INTERPRETED
 from rocmend.kernels.launch import launch
 from rocmend.kernels.ops.rowwise.sort.kernel import sort_rows
+from rocmend.kernels.ops.rowwise.topk import group_of
 from rocmend.kernels.tuning import Config, config_for
-
-_LEAST_GROUP, _MOST_GROUP = 16, 512
 
 
 @triton.jit
@@ -143,6 +142,10 @@ class _Job(NamedTuple):
     places: Tensor
     merge: Config
 
+    def config(self, kernel: str) -> Config:
+        """Look a tuning record up."""
+        return config_for("topk", kernel, str(8 * self.x.element_size()), executor.target_for(self.x.device))
+
     @property
     def front(self) -> int:
         """The power of two that holds a front."""
@@ -154,35 +157,31 @@ class _Job(NamedTuple):
         return max(self.merge["block"], 2 * self.front)
 
 
-def run(x: Tensor, k: int, axis: int, *, largest: bool, index_dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Take the first ``k`` along an axis; see ``function.topk``."""
-    rows = axes.rows(x, axis)
-    target = executor.target_for(x.device)
-    width = 8 * x.element_size()
-    config = config_for("topk", "pieces", f"{width}", target)
-    held = config_for("sort", "rows", f"{width}", target)["longest"]
-    if rows.shape[1] > held and width < 64 and 2 * k <= config["block"] and k and rows.numel():
+def _run(launches: Callable[[_Job], None]) -> Callable[..., tuple[Tensor, Tensor]]:
+    """Make an implementation from the launches of a kernel."""
+
+    def run(x: Tensor, k: int, axis: int, *, largest: bool, index_dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        """Take the first ``k`` along an axis; see ``function.topk``."""
+        rows = axes.rows(x, axis)
         values = allocate.empty((rows.shape[0], k), dtype=x.dtype, device=x.device)
         places = allocate.empty((rows.shape[0], k), dtype=index_dtype, device=x.device)
-        job = _Job(rows, k, int(largest), values, places, config_for("topk", "merge", "*", target))
-        group = _group(rows.shape[1], k)
-        if rows.shape[1] >= config.get("groups_from", 16384) and 2 * k * group <= rows.shape[1]:
-            _by_groups(job, group, config_for("topk", "leaders", f"{width}", target))
-        else:
-            _in_pieces(job, config)
-    else:
-        found, order = sort_rows(rows, mode=int(largest), keep=k, index_dtype=index_dtype)
-        values, places = found.view_as(found) if found is not None else rows, order if order is not None else rows
-    return axes.unrows(values, x.shape, axis), axes.unrows(places, x.shape, axis)
+        merge = config_for("topk", "merge", "*", executor.target_for(x.device))
+        launches(_Job(rows, k, int(largest), values, places, merge))
+        return axes.unrows(values, x.shape, axis), axes.unrows(places, x.shape, axis)
+
+    return run
 
 
-def _group(n: int, k: int) -> int:
-    """Return how many neighbours make a group: as many groups as members of the best groups, roughly."""
-    return min(max(next_power_of_2(math.isqrt(n // k)), _LEAST_GROUP), _MOST_GROUP)
+def by_sorting(x: Tensor, k: int, axis: int, *, largest: bool, index_dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Take the first ``k`` of sorted rows; see ``function.topk``."""
+    found = sort_rows(axes.rows(x, axis), descending=largest, keep=k, index_dtype=index_dtype)
+    values, places = (axes.unrows(one, x.shape, axis) for one in found if one is not None)
+    return values, places
 
 
-def _in_pieces(job: _Job, config: Config) -> None:
+def _pieces(job: _Job) -> None:
     rows, n = job.x.shape
+    config = job.config("pieces")
     block = config["block"]
     pieces = cdiv(n, block)
     found = allocate.empty((rows, pieces * job.k), dtype=torch.int64, device=job.x.device)
@@ -191,10 +190,11 @@ def _in_pieces(job: _Job, config: Config) -> None:
     _write_fronts(job, found)
 
 
-def _by_groups(job: _Job, group: int, config: Config) -> None:
+def _groups(job: _Job) -> None:
     """Find the groups with the best leaders, then the best of their members."""
     rows, n = job.x.shape
     k, device, data = job.k, job.x.device, axes.raw(job.x)
+    group, config = group_of(n, k), job.config("leaders")
     groups = cdiv(n, group)
     order = {"KIND": axes.kind(job.x.dtype), "MODE": job.mode, "GROUP": group}
     leaders = allocate.empty((rows, groups), dtype=torch.int64, device=device)
@@ -243,3 +243,6 @@ def _write_fronts(job: _Job, found: Tensor) -> None:
         found, axes.raw(job.x), None, axes.raw(job.values), axes.raw(job.places), job.x.shape[1], m, 1, job.k
     )  # fmt: skip
     launch(merge_kernel, (rows,), args, {"BLOCK": block, "KEPT": job.front}, job.merge)
+
+
+groups, pieces = map(_run, (_groups, _pieces))

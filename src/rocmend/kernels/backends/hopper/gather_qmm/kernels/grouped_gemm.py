@@ -22,6 +22,7 @@ import inspect
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 
+from rocmend.kernels.backends.hopper.along import begin_behind, done
 from rocmend.kernels.backends.hopper.gather_qmm.kernels import grouped_gemm_ptx as blocks
 from rocmend.kernels.backends.hopper.gather_qmm.kernels.grouped_gemm_copies import copy_weights, stage, stage_part
 from rocmend.kernels.backends.hopper.gather_qmm.kernels.grouped_gemm_lists import (
@@ -57,7 +58,6 @@ from rocmend.kernels.backends.hopper.gather_qmm.kernels.grouped_gemm_shared impo
     begin_barriers,
     lanes_of,
     places,
-    said,
     text,
     text_of,
     wait,
@@ -138,7 +138,7 @@ def _products(
                 sums = _replaced(sums, _some(new, 0, TILES), block * TILES)
                 held = _some(new, TILES, 3)
                 slot, odd, beside = next_slot, next_odd, next_beside
-        said(MULTIPLIED, MULTIPLIED_OF)
+        done(MULTIPLIED, MULTIPLIED_OF, [], 1)
         arrive(base + PLACES[READ_UP] + at % 2 * 8, WAVEFRONTS)
     return sums
 
@@ -166,11 +166,12 @@ def _store(
                 # The block takes a power of two from what it stores.
                 gate = total * (FROM_E2M1 if FORM == MXFP4 else FROM_SUMS)
                 total = gate / (1.0 + gl.exp(-gate)) * sums[(block * EACH + 1) * TILES + tile]
-            gl.inline_asm_elementwise(
-                text("store", FORM), text_of("store", FORM),
+            done(
+                text("store", FORM),
+                text_of("store", FORM),
                 [total, (to + block * HEIGHT).to(gl.int64, bitcast=True), there],
-                gl.int32, is_pure=False, pack=4,
-            )  # fmt: skip
+                4,
+            )
 
 
 @gluon.jit
@@ -279,9 +280,7 @@ def grouped_gemm_kernel(
     number = gl.arange(0, EXPERTS, layout=gl.BlockedLayout([1], [32], [WAVEFRONTS], [0])) + nothing()
     write(base + PLACES[COUNTS_AT] + number * 4, number * 0, number * 0 + 1)
     if PDL:
-        # In this order: the next one may read weights that were written before this one began to wait.
-        gl.inline_asm_elementwise("griddepcontrol.wait; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
-        gl.inline_asm_elementwise("griddepcontrol.launch_dependents; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
+        begin_behind()
     second = ()
     if FORM == MXFP4:
         # There are no biases.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 
+from rocmend.kernels.backends.hopper.along import done
 from rocmend.kernels.backends.hopper.gather_qmm.kernels import grouped_gemm_ptx as blocks
 from rocmend.kernels.backends.hopper.gather_qmm.kernels.grouped_gemm_lists import STAGERS, WAVEFRONTS, count_pairs, read
 from rocmend.kernels.backends.hopper.gather_qmm.kernels.grouped_gemm_shared import (
@@ -26,7 +27,6 @@ from rocmend.kernels.backends.hopper.gather_qmm.kernels.grouped_gemm_shared impo
     WORDS_AT,
     arrive,
     lanes_of,
-    said,
     text,
     text_of,
     wait,
@@ -114,20 +114,18 @@ def copy_weights(
             if MATRICES == 2:
                 source += gl.where(other > 0, from_scales, 0)
             for each in gl.static_range(0, EACH, AT_ONCE):
-                gl.inline_asm_elementwise(
-                    COPY_SCALES, COPY_SCALES_OF, [to + each * (SCALES // WAVEFRONTS), source + each * ROW], gl.int32,
-                    is_pure=False, pack=4,
-                )  # fmt: skip
+                done(COPY_SCALES, COPY_SCALES_OF, [to + each * (SCALES // WAVEFRONTS), source + each * ROW], 4)
         source = words + (block * (HEIGHT * ROW) + part * 256 + stage % 2 * 128)
         if MATRICES == 2:
             source += gl.where(other > 0, from_words, 0)
         for each in gl.static_range(EACH):
-            gl.inline_asm_elementwise(
-                text("copy_words", ROW), text_of("copy_words", ROW),
-                [words_to + (slot * WORDS + each * (WORDS // WAVEFRONTS)), source + each * (16 * ROW)], gl.int32,
-                is_pure=False, pack=4,
-            )  # fmt: skip
-        gl.inline_asm_elementwise(COPIED, COPIED_OF, [filled], gl.int32, is_pure=False, pack=1)
+            done(
+                text("copy_words", ROW),
+                text_of("copy_words", ROW),
+                [words_to + (slot * WORDS + each * (WORDS // WAVEFRONTS)), source + each * (16 * ROW)],
+                4,
+            )
+        done(COPIED, COPIED_OF, [filled], 1)
         stage += 1
         if stage == FIRST:
             wait(base + PLACES[LISTED], turn)
@@ -147,17 +145,13 @@ def stage_part(x_ptr, part, base, to, WAVES: gl.constexpr, TILES: gl.constexpr, 
         own = task * WAVES + wavefront + zero
         there = to + (own // 4 * 1024 + (own % 4 // 2 * 4 + own % 2 * 2) * (TILES * 1024))
         source = x + (own % 4 // 2 * 512 + own % 2 * 64).to(gl.int64)
-        gl.inline_asm_elementwise(
-            COPY_X, COPY_X_OF, [rows + own // 4 * 32, there, source], gl.int32, is_pure=False, pack=4
-        )  # fmt: skip
-    said(ARRIVED, ARRIVED_OF)
+        done(COPY_X, COPY_X_OF, [rows + own // 4 * 32, there, source], 4)
+    done(ARRIVED, ARRIVED_OF, [], 1)
     for task in range((4 * TILES + WAVES - 1) // WAVES):
         own = task * WAVES + wavefront + zero
         there = to + (own // 4 * 1024 + (own % 4 // 2 * 4 + own % 2 * 2) * (TILES * 1024))
-        gl.inline_asm_elementwise(
-            TURN_X, TURN_X_OF, [there, (own < 4 * TILES).to(gl.int32)], gl.int32, is_pure=False, pack=4
-        )  # fmt: skip
-    said(VISIBLE, VISIBLE_OF)
+        done(TURN_X, TURN_X_OF, [there, (own < 4 * TILES).to(gl.int32)], 4)
+    done(VISIBLE, VISIBLE_OF, [], 1)
 
 
 @gluon.jit

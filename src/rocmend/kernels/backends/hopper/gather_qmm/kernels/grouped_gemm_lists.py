@@ -5,6 +5,7 @@ from __future__ import annotations
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 
+from rocmend.kernels.backends.hopper.along import done
 from rocmend.kernels.backends.hopper.gather_qmm.kernels import grouped_gemm_ptx as blocks
 
 ROOMS = (512, 1024)
@@ -30,19 +31,19 @@ def _listed(room):
 @gluon.jit
 def write(at, what, there):
     """Store a word to shared memory, where ``there`` is not 0."""
-    gl.inline_asm_elementwise(WRITE, WRITE_OF, [at, what, there], gl.int32, is_pure=False, pack=1)
+    done(WRITE, WRITE_OF, [at, what, there], 1)
 
 
 @gluon.jit
 def read(at):
     """Load a word of shared memory."""
-    return gl.inline_asm_elementwise(READ, READ_OF, [at], gl.int32, is_pure=False, pack=1)
+    return done(READ, READ_OF, [at], 1)
 
 
 @gluon.jit
 def nothing():
     """Return 0, which the compiler does not know of: what it is added to is not computed long before it is used."""
-    return gl.inline_asm_elementwise(NOTHING, NOTHING_OF, [], gl.int32, is_pure=False, pack=1)
+    return done(NOTHING, NOTHING_OF, [], 1)
 
 
 @gluon.jit
@@ -62,9 +63,7 @@ def count_pairs(rhs_ptr, pairs, counts_at):
     number = gl.arange(0, STAGERS * SPAN, layout=gl.BlockedLayout([4], [32], [STAGERS], [0]))
     for first in range(0, pairs, TENSORS * STAGERS * SPAN):
         some = _some_pairs(rhs_ptr, first, pairs, STAGERS)
-        gl.inline_asm_elementwise(
-            COUNTED, COUNTED_OF, some + (number * 0 + counts_at,), gl.int32, is_pure=False, pack=4
-        )  # fmt: skip
+        done(COUNTED, COUNTED_OF, some + (number * 0 + counts_at,), 4)
 
 
 @gluon.jit
@@ -80,10 +79,7 @@ def _list_pairs(rhs_ptr, start, end, expert, list_at, ROOM: gl.constexpr):
     write(list_at, list_at * 0, list_at * 0 + 1)
     gl.thread_barrier()
     for first in range(start, end, TENSORS * WAVEFRONTS * SPAN):
-        gl.inline_asm_elementwise(
-            _listed(ROOM), LISTED_OF, some + (number + first, number * 0 + expert, number * 0 + list_at),
-            gl.int32, is_pure=False, pack=4,
-        )  # fmt: skip
+        done(_listed(ROOM), LISTED_OF, some + (number + first, number * 0 + expert, number * 0 + list_at), 4)
         some = _some_pairs(rhs_ptr, first + TENSORS * WAVEFRONTS * SPAN, end, WAVEFRONTS)
     gl.thread_barrier()
     return read(list_at)

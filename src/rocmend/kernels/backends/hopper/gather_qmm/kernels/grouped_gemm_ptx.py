@@ -18,6 +18,8 @@ codes n and n + 4 of a word; rows of x are brought into that order where they li
 
 from __future__ import annotations
 
+from rocmend.kernels.backends.hopper.mma import block
+
 CODES = 0x000F000F
 SCALE, SCALE_16, DOWN, BACK = 0x76807680, 0x74807480, 0x34003400, "0f4B000000"
 """2^110, 2^106 and 2^-23 in bfloat16, twice, and 2^23."""
@@ -40,10 +42,6 @@ FORMS = {("affine", 4, 64): AFFINE4, ("mxfp4", 4, 32): MXFP4}
 ALL = "0xffffffff"
 AT_ONCE = ".L2::128B"
 """What the second cache reads at once of words."""
-
-
-def _block(lines: list[str]) -> str:
-    return "\n".join(("{", *lines, "}"))
 
 
 def _nothing() -> list[str]:
@@ -110,7 +108,7 @@ def take(form: str) -> tuple[str, str]:
     lines = [".reg .pred r;", ".reg .b32 w<8>, k<4>;", ".reg .b16 l;", *_waited(filled, turn)]
     lines += _loaded(form, own, beside)
     lines += [f"mov.b32 ${at}, {name};" for at, name in enumerate(held)]
-    return _block(lines), ",".join(["=&r"] * 12 + ["r"] * (4 * FOUR))
+    return block(*lines), ",".join(["=&r"] * 12 + ["r"] * (4 * FOUR))
 
 
 def stage(form: str, tiles: int, slots: int) -> tuple[str, str]:
@@ -173,39 +171,39 @@ def stage(form: str, tiles: int, slots: int) -> tuple[str, str]:
             )
         lines.append("wgmma.commit_group.sync.aligned;")
     lines += [f"mov.b32 {place}, {name};" for name, place in names.items()]
-    return _block(lines), ",".join(
+    return block(*lines), ",".join(
         ["=f"] * count + ["=r"] * 12 + [str(at) for at in range(count + 12)] + ["r"] * (9 * FOUR)
     )
 
 
 def wait() -> tuple[str, str]:
     """Wait at a barrier: its address, and the lowest bit of its turn."""
-    return _block([".reg .pred r;", *_waited("$1", "$2"), "mov.b32 $0, 0;"]), "=r,r,r"
+    return block(".reg .pred r;", *_waited("$1", "$2"), "mov.b32 $0, 0;"), "=r,r,r"
 
 
 def begin(arrivals: int) -> tuple[str, str]:
     """Make a barrier of so many arrivals: where, and whether."""
     lines = [".reg .pred f;", "setp.ne.b32 f, $2, 0;", f"@f mbarrier.init.shared::cta.b64 [$1], {arrivals};"]
-    return _block([*lines, "mov.b32 $0, 0;"]), "=&r,r,r"
+    return block(*lines, "mov.b32 $0, 0;"), "=&r,r,r"
 
 
 def arrive() -> tuple[str, str]:
     """Arrive at a barrier with what a wavefront did before: where, and whether it is its first lane."""
     lines = [".reg .pred f;", f"bar.warp.sync {ALL};", "setp.ne.b32 f, $2, 0;"]
-    return _block([*lines, "@f mbarrier.arrive.shared::cta.b64 _, [$1];", "mov.b32 $0, 0;"]), "=&r,r,r"
+    return block(*lines, "@f mbarrier.arrive.shared::cta.b64 _, [$1];", "mov.b32 $0, 0;"), "=&r,r,r"
 
 
 def copy_words(row: int) -> tuple[str, str]:
     """Copy 128 bytes of each of 16 rows of words, a lane 16 of every fourth: where to, and from where."""
     copy = f"cp.async.cg.shared.global{AT_ONCE}"
     lines = [f"{copy} [$4+{at * 512}], [$8+{at * FOUR * row}], 16;" for at in range(FOUR)]
-    return _block([*lines, *_nothing()]), ",".join(["=&r"] * FOUR + ["r"] * FOUR + ["l"] * FOUR)
+    return block(*lines, *_nothing()), ",".join(["=&r"] * FOUR + ["r"] * FOUR + ["l"] * FOUR)
 
 
 def copy_scales() -> tuple[str, str]:
     """Copy 16 bytes: where to, and from where."""
     lines = ["cp.async.cg.shared.global [$4], [$8], 16;", *_nothing()]
-    return _block(lines), ",".join(["=&r"] * FOUR + ["r"] * FOUR + ["l"] * FOUR)
+    return block(*lines), ",".join(["=&r"] * FOUR + ["r"] * FOUR + ["l"] * FOUR)
 
 
 def copy_x() -> tuple[str, str]:
@@ -216,7 +214,7 @@ def copy_x() -> tuple[str, str]:
     lines = [".reg .pred f;", ".reg .b32 o;", ".reg .b64 a;", "ld.shared.b32 o, [$4];"]
     lines += ["setp.ge.s32 f, o, 0;", "cvt.s64.s32 a, o;", "add.s64 a, a, $12;"]
     lines += [f"@f cp.async.cg.shared.global [${8 + at}], [a+{at * 128}], 16;" for at in range(FOUR)]
-    return _block([*lines, *_nothing()]), ",".join(["=&r"] * FOUR + ["r"] * (2 * FOUR) + ["l"] * FOUR)
+    return block(*lines, *_nothing()), ",".join(["=&r"] * FOUR + ["r"] * (2 * FOUR) + ["l"] * FOUR)
 
 
 def turn_x() -> tuple[str, str]:
@@ -232,7 +230,7 @@ def turn_x() -> tuple[str, str]:
         bytes_ = "0x7632" if at % 2 else "0x5410"
         lines += [f"prmt.b32 t{q}, w{4 * q + at // 2}, w{4 * q + at // 2 + 2}, {bytes_};" for q in range(FOUR)]
         lines.append(f"@f st.shared.v4.b32 [${4 + at}], {{t0, t1, t2, t3}};")
-    return _block([*lines, *_nothing()]), ",".join(["=&r"] * FOUR + ["r"] * (2 * FOUR))
+    return block(*lines, *_nothing()), ",".join(["=&r"] * FOUR + ["r"] * (2 * FOUR))
 
 
 TENSORS = 4
@@ -261,7 +259,7 @@ def listed(room: int, span: int) -> tuple[str, str]:
             f"@f add.u32 u, {first}, {at // FOUR * span + at % FOUR};", "@f st.shared.b32 [t+16], u;",
             f"@p{at} add.u32 a, a, 1;",
         ]  # fmt: skip
-    return _block([*lines, *_nothing()]), ",".join(["=&r"] * FOUR + ["r"] * (FOUR * (TENSORS + 3)))
+    return block(*lines, *_nothing()), ",".join(["=&r"] * FOUR + ["r"] * (FOUR * (TENSORS + 3)))
 
 
 def counted() -> tuple[str, str]:
@@ -272,7 +270,7 @@ def counted() -> tuple[str, str]:
             f"setp.ge.s32 f, {number}, 0;", f"@f mad.lo.u32 t, {number}, 4, ${FOUR + FOUR * TENSORS};",
             "@f red.shared.add.u32 [t], 1;",
         ]  # fmt: skip
-    return _block([*lines, *_nothing()]), ",".join(["=&r"] * FOUR + ["r"] * (FOUR * (TENSORS + 1)))
+    return block(*lines, *_nothing()), ",".join(["=&r"] * FOUR + ["r"] * (FOUR * (TENSORS + 1)))
 
 
 def store(form: str) -> tuple[str, str]:
@@ -284,7 +282,7 @@ def store(form: str) -> tuple[str, str]:
             f"setp.ne.b32 p, ${12 + at}, 0;", f"mul.f32 a, ${4 + at}, {back};", f"mul.f32 b, ${6 + at}, {back};",
             "cvt.rn.bf16x2.f32 c, b, a;", f"@p st.global.b32 [${8 + at}], c;",
         ]  # fmt: skip
-    return _block([*lines, *_nothing()]), ",".join(["=&r"] * FOUR + ["f"] * FOUR + ["l"] * FOUR + ["r"] * FOUR)
+    return block(*lines, *_nothing()), ",".join(["=&r"] * FOUR + ["f"] * FOUR + ["l"] * FOUR + ["r"] * FOUR)
 
 
 READ = "ld.shared.b32 $0, [$1];", "=r,r"

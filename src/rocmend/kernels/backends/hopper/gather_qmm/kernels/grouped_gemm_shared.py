@@ -5,7 +5,7 @@ from __future__ import annotations
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 
-from rocmend.kernels.backends.hopper.along import along
+from rocmend.kernels.backends.hopper.along import along, done
 from rocmend.kernels.backends.hopper.gather_qmm.kernels import grouped_gemm_ptx as blocks
 from rocmend.kernels.backends.hopper.gather_qmm.kernels.grouped_gemm_lists import WAVEFRONTS, nothing
 
@@ -64,34 +64,23 @@ def places(TILES, SLOTS, ROOM, EXPERTS):
 
 
 @gluon.jit
-def said(TEXT: gl.constexpr, OF: gl.constexpr):
-    """Have each lane run a block that takes nothing."""
-    gl.inline_asm_elementwise(TEXT, OF, [], gl.int32, is_pure=False, pack=1)
-
-
-@gluon.jit
 def wait(barrier, turn):
     """Wait until a barrier's turn is over, of those counted from 0 on."""
-    gl.inline_asm_elementwise(WAIT, WAIT_OF, [barrier, turn & 1], gl.int32, is_pure=False, pack=1)
+    done(WAIT, WAIT_OF, [barrier, turn & 1], 1)
 
 
 @gluon.jit
 def arrive(barrier, WAVES: gl.constexpr):
     """Arrive at a barrier, once for a wavefront."""
     lane = gl.arange(0, 32 * WAVES, layout=gl.BlockedLayout([1], [32], [WAVES], [0]))
-    gl.inline_asm_elementwise(
-        ARRIVE, ARRIVE_OF, [barrier + lane * 0, (lane % 32 == 0).to(gl.int32)], gl.int32, is_pure=False, pack=1
-    )  # fmt: skip
+    done(ARRIVE, ARRIVE_OF, [barrier + lane * 0, (lane % 32 == 0).to(gl.int32)], 1)
 
 
 @gluon.jit
 def begin_barriers(barriers, COUNT: gl.constexpr, ARRIVALS: gl.constexpr):
     """Make barriers of so many arrivals."""
     lane = gl.arange(0, 32 * WAVEFRONTS, layout=gl.BlockedLayout([1], [32], [WAVEFRONTS], [0])) + nothing()
-    gl.inline_asm_elementwise(
-        text("begin", ARRIVALS), text_of("begin", ARRIVALS), [barriers + lane * 8, (lane < COUNT).to(gl.int32)],
-        gl.int32, is_pure=False, pack=1,
-    )  # fmt: skip
+    done(text("begin", ARRIVALS), text_of("begin", ARRIVALS), [barriers + lane * 8, (lane < COUNT).to(gl.int32)], 1)
 
 
 @gluon.jit

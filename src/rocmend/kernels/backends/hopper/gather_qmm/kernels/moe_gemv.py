@@ -12,7 +12,7 @@ from __future__ import annotations
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 
-from rocmend.kernels.backends.hopper.along import along
+from rocmend.kernels.backends.hopper.along import along, said
 from rocmend.kernels.backends.hopper.gather_qmm.kernels import moe_gemv_e2m1 as floats
 from rocmend.kernels.backends.hopper.gather_qmm.kernels import moe_gemv_ptx as blocks
 
@@ -42,8 +42,7 @@ PRODUCT = gl.constexpr({**{kind: blocks.product(kind) for kind in blocks.KINDS},
 PRODUCT_OF = gl.constexpr({
     **{kind: blocks.product_of(kind) for kind in blocks.KINDS}, blocks.E2M1: floats.PRODUCT_OF,
 })  # fmt: skip
-SUMMED = gl.constexpr({(count, values): blocks.summed(count, values) for count in WAVEFRONTS for values in (1, 2)})
-SUMMED_OF = gl.constexpr({values: blocks.summed_of(values) for values in (1, 2)})
+SUMMED, SUMMED_OF = gl.constexpr({count: blocks.summed(count) for count in WAVEFRONTS}), gl.constexpr("=&f,f")
 GATHERED, GATHERED_OF = gl.constexpr(blocks.gathered()), gl.constexpr(blocks.GATHERED_OF)
 GATHERED_TWO, GATHERED_TWO_OF = gl.constexpr(floats.gathered()), gl.constexpr(floats.GATHERED_OF)
 
@@ -68,12 +67,6 @@ def _copy(size, masked):
     """Return a block that begins to copy so many bytes of a lane to shared memory."""
     copy = f"cp.async.{'cg' if size == 16 else 'ca'}.shared.global [$1], [$2], {size};"
     return f"{{ .reg .pred p; setp.ne.b32 p, $3, 0; @p {copy} }} // $0" if masked else f"{copy} // $0"
-
-
-@gluon.jit
-def _do(what: gl.constexpr):
-    """Carry out an instruction that gives nothing."""
-    gl.inline_asm_elementwise(what, "=r", [], gl.int32, is_pure=False, pack=1)
 
 
 @gluon.jit
@@ -145,19 +138,17 @@ def _share(
         of = of + [words[FIRST + at]]
     for at in gl.static_range(len(held)):
         of = of + [held[at]]
+    for at in gl.static_range(4):
+        # Of e2m1 two rows' scales of two groups, else four rows' of a word.
+        place = at // 2 * ROWS_AT + at % 2 if GROUP == 32 else at % 2 * ROWS_AT + at // 2 * HIGH_AT
+        one = scaled_at + (SET_AT + place)
+        of = of + [gl.inline_asm_elementwise(READ[GROUP], "=r,r", [one], gl.int32, is_pure=False, pack=1)]
+    of = of + [by, none, half]
     if GROUP == 32:
-        for at in gl.static_range(4):
-            one = scaled_at + (SET_AT + at // 2 * ROWS_AT + at % 2)
-            of = of + [gl.inline_asm_elementwise(READ[GROUP], "=r,r", [one], gl.int32, is_pure=False, pack=1)]
-        of = of + [by, none, half]
         share = gl.inline_asm_elementwise(
             PRODUCT[KIND], PRODUCT_OF[KIND], of, (gl.float32, gl.float32), is_pure=True, pack=1
         )
     else:
-        for row in gl.static_range(4):
-            at = scaled_at + (SET_AT + row % 2 * ROWS_AT + row // 2 * HIGH_AT)
-            of = of + [gl.inline_asm_elementwise(READ[GROUP], "=r,r", [at], gl.int32, is_pure=False, pack=1)]
-        of = of + [by, none, half]
         share = gl.inline_asm_elementwise(
             PRODUCT[KIND], PRODUCT_OF[KIND], of, (gl.float32, gl.float32, gl.float32, gl.float32), is_pure=True, pack=1
         )
@@ -187,28 +178,11 @@ def _store(at, total, here, GATED: gl.constexpr):
 
 @gluon.jit
 def moe_gemv_kernel(
-    x_ptr,
-    w_ptr,
-    scales_ptr,
-    biases_ptr,
-    up_ptr,
-    up_scales_ptr,
-    up_biases_ptr,
-    out_ptr,
-    lhs_ptr,
-    rhs_ptr,
-    DIVISOR: gl.constexpr,
-    DEPTH: gl.constexpr,
-    KIND: gl.constexpr,
-    GROUP: gl.constexpr,
-    UNITS: gl.constexpr,
-    GATED: gl.constexpr,
-    HAS_LHS: gl.constexpr,
-    SETS: gl.constexpr,
-    SLICES: gl.constexpr,
-    PARTS: gl.constexpr,
+    x_ptr, w_ptr, scales_ptr, biases_ptr, up_ptr, up_scales_ptr, up_biases_ptr, out_ptr, lhs_ptr, rhs_ptr,
+    DIVISOR: gl.constexpr, DEPTH: gl.constexpr, KIND: gl.constexpr, GROUP: gl.constexpr, UNITS: gl.constexpr,
+    GATED: gl.constexpr, HAS_LHS: gl.constexpr, SETS: gl.constexpr, SLICES: gl.constexpr, PARTS: gl.constexpr,
     PDL: gl.constexpr,
-):
+):  # fmt: skip
     """out[p] = x[lhs[p]] @ w[rhs[p]].T, or silu(x @ w.T) * (x @ up.T): programs (unit of columns, pair).
 
     Args:
@@ -229,7 +203,7 @@ def moe_gemv_kernel(
         UNITS: Of 16 * SETS rows of a matrix; with GATED of 8 * SETS.
         GATED: Whether there are two matrices.
         HAS_LHS: Whether rows of x are named.
-        SETS: 1, 2 or 3.
+        SETS: 1 or 2.
         SLICES: Wavefronts.
         PARTS: Of 256 columns that each of them has; the last ones may have fewer, or none.
         PDL: Whether the kernel begins before the one before it is done.
@@ -238,7 +212,7 @@ def moe_gemv_kernel(
     WORDS: gl.constexpr = DEPTH * BITS_OF[KIND] // 32
     ROOM: gl.constexpr = ROOM_OF[KIND]
     FLOATS: gl.constexpr = KIND == E2M1
-    gl.static_assert(SETS <= 3, "results of three sets are stored")
+    gl.static_assert(SETS <= 2, "a lane stores the results of one set")
     # What a lane's words are there or not with.
     CHUNK: gl.constexpr = 64 if DEPTH % 128 else 128
     CHUNKS: gl.constexpr = DEPTH // CHUNK
@@ -282,7 +256,7 @@ def moe_gemv_kernel(
     room = base + SCALES + wavefront * (PARTS * ROOM)
     policy = gl.inline_asm_elementwise(POLICY, "=l,r", [lane], gl.int64, is_pure=True, pack=1)
     if PDL:
-        _do("griddepcontrol.wait; // $0")
+        said("griddepcontrol.wait; // $0")
     # Loads come back in order: x is asked for first. The assembler has six counters of loads under way, and what waits
     # for one load waits for all that share its counter: x and scales are not to share those of words. So they stand
     # apart from these, in this order, and scales are copied, which is counted by itself.
@@ -294,13 +268,13 @@ def moe_gemv_kernel(
         at = x_at + (wavefront * (PARTS * 128) + part * 128 + lane * 4)
         here = (wavefront * PARTS + part) * (256 // CHUNK) + lane // (CHUNK // 8) < CHUNKS
         raw = raw + _loaded(at.to(gl.int64), here, policy, not EVEN, False)
-    _do(APART)
+    said(APART)
     for more in gl.static_range(ROUNDS):
         at = beside_ptrs[more] + expert * (UNITS * PART)
         here = number + more * ROUND < TOTAL
         _copied(base + (number + more * ROUND) * SCALE, at.to(gl.int64), here, SCALE * 4, TOTAL % ROUND != 0)
-    _do("cp.async.commit_group; // $0")
-    _do(APART)
+    said("cp.async.commit_group; // $0")
+    said(APART)
     low_ptr += expert * (UNITS * ROWS * WORDS)
     high_ptr += expert * (UNITS * ROWS * WORDS)
     words = ()
@@ -315,7 +289,7 @@ def moe_gemv_kernel(
         here = ((low_ptr if row < 2 else high_ptr) + on).to(gl.int64)
         words = words + _loaded(here, chunk < CHUNKS, policy, not EVEN, True)
     if PDL:
-        _do("griddepcontrol.launch_dependents; // $0")
+        said("griddepcontrol.launch_dependents; // $0")
     by = ()
     for part in gl.static_range(PARTS):
         given = []
@@ -323,7 +297,7 @@ def moe_gemv_kernel(
             given = given + [raw[4 * part + at]]
         given = given + [room + part * ROOM, lane]
         by = by + (gl.inline_asm_elementwise(DIGITS[KIND], DIGITS_OF, given, gl.float32, is_pure=False, pack=1),)
-    _do("cp.async.wait_group 0; // $0")
+    said("cp.async.wait_group 0; // $0")
     # Words are not looked at before this barrier is passed, since no compiler knows what comes of it: else what stands
     # before it would wait for them.
     none = gl.inline_asm_elementwise(MEET_ALL, "=r", [], gl.int32, is_pure=False, pack=1) + lane * 0
@@ -380,21 +354,13 @@ def moe_gemv_kernel(
             of = [totals[one][0], totals[one][1], totals[one][2], totals[one][3], lane]
             total = gl.inline_asm_elementwise(GATHERED, GATHERED_OF, of, gl.float32, is_pure=True, pack=1)
         sums = sums + (total,)
-    # Lanes of even rows have one set's results, those of odd ones the next one's.
+    # Lanes of even rows have one set's results, those of odd ones the other's.
     total = sums[0]
     if SETS > 1:
         total = gl.where(odd == 0, total, sums[1])
-    if SETS > 2:
-        last = sums[2]
-        if SLICES > 1:
-            total, last = gl.inline_asm_elementwise(
-                SUMMED[SLICES, 2], SUMMED_OF[2], [total, last], (gl.float32, gl.float32), is_pure=False, pack=1
-            )
-    elif SLICES > 1:
-        total = gl.inline_asm_elementwise(SUMMED[SLICES, 1], SUMMED_OF[1], [total], gl.float32, is_pure=False, pack=1)
+    if SLICES > 1:
+        total = gl.inline_asm_elementwise(SUMMED[SLICES], SUMMED_OF, [total], gl.float32, is_pure=False, pack=1)
     quarter = q ^ (odd * 2) if FLOATS else q + odd * 0
     at = out_ptr + ((pair.to(gl.int64) * UNITS + unit) * ROWS + two + quarter * 4) + wavefront * 0
     here = (wavefront == 0) & (quarter < EACH // 4)
     _store(at + odd * (EACH if SETS > 1 else 0), total, here & (odd < SETS), GATED)
-    if SETS > 2:
-        _store(at + 2 * EACH, last, here & (odd == 0), GATED)

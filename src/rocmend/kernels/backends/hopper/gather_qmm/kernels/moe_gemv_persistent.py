@@ -1,9 +1,9 @@
-"""A few rows of x in bfloat16, each against its expert's weights of 4 or 8 bits, on NVIDIA: programs walk over tiles.
+"""Some rows of x in bfloat16, each against its expert's weights of 4 bits, on NVIDIA: programs walk over tiles.
 
-The pairs of a row and an expert, one after the other, are a list of tiles of 16 rows of weights. Each program takes a
-piece of it, so that it seldom meets another expert or another row of x; with a gate, a tile of both matrices. Its
-wavefronts share K, and the next tile's weights are under way while these are multiplied. Layouts are said, not found,
-and lanes unpack what they load (``mma.py``, which says what lies where).
+Pairs of a row and an expert are brought together by expert, four at a time: such items are a list of tiles of 16 rows
+of weights. Each program takes a piece of it, so that it seldom meets another item; with a gate, a tile of both
+matrices. Its wavefronts share K, and the next tile's weights are under way while these are multiplied. Layouts are
+said, not found, and lanes unpack what they load (``mma.py``, which says what lies where).
 """
 
 from __future__ import annotations
@@ -11,32 +11,40 @@ from __future__ import annotations
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 
-from rocmend.kernels.backends.hopper.along import along, ceil2
+from rocmend.kernels.backends.hopper.along import along, begin_behind, made, numbers_of, said, words_of
 from rocmend.kernels.backends.hopper.gather_qmm.kernels import moe_gemv_persistent_ptx as blocks
 
-PAIRS = gl.constexpr({bits: blocks.pairs(bits) for bits in (4, 8)})
-PAIRS_OF = gl.constexpr(blocks.constraints("r", "r"))
-PRODUCT = gl.constexpr({bits: blocks.product(bits) for bits in (4, 8)})
-PRODUCT_OF = gl.constexpr(blocks.constraints("f", "rrrrrr"))
+MATES = gl.constexpr(blocks.MATES)
+PAIRS, PAIRS_OF = gl.constexpr(blocks.pairs()), gl.constexpr(blocks.constraints("r", "r"))
+PRODUCT, PRODUCT_OF = gl.constexpr(blocks.product()), gl.constexpr(blocks.constraints("f", "rrrrrr"))
 RANKS = gl.constexpr({words: blocks.ranks(words) for words in (1, 2, 4, 8)})
 RANKS_OF = gl.constexpr({words: blocks.ranks_of(words) for words in (1, 2, 4, 8)})
-SUMS = gl.constexpr({bits: blocks.sums(bits) for bits in (4, 8)})
-SUMS_OF = gl.constexpr(blocks.constraints("f", "rrrr"))
-SPREAD = gl.constexpr({16 * bits + chunks: blocks.spread(chunks, bits) for chunks in (3, 4) for bits in (4, 8)})
-SPREAD_OF = gl.constexpr({chunks: blocks.constraints("r", "f" * 2 * chunks) for chunks in (3, 4)})
-FINISH = gl.constexpr({2 * chunks + step: blocks.finish(chunks, step) for chunks in (3, 4) for step in (0, 1)})
+SUMS, SUMS_OF = gl.constexpr(blocks.sums()), gl.constexpr(blocks.constraints("f", "rrrr"))
+SPREAD = gl.constexpr({chunks: blocks.spread(chunks) for chunks in (3, 4)})
+SPREAD_OF = gl.constexpr({chunks: blocks.constraints("r", "f" * chunks) for chunks in (3, 4)})
+FINISH = gl.constexpr({chunks: blocks.finish(chunks) for chunks in (3, 4)})
 FINISH_OF = gl.constexpr({chunks: blocks.constraints("f", "f" * chunks + "rrrr") for chunks in (3, 4)})
+KEPT, TURNS = gl.constexpr(2), gl.constexpr(4)
+"""Tensors of results of tiles that lanes keep, and how many tiles, with a gate of both matrices."""
 
 
 @gluon.jit
-def _codes(at, here, PART: gl.constexpr, SLICES: gl.constexpr, PER: gl.constexpr, EIGHT: gl.constexpr):
-    """Return words of a part's chunks, of rows r and r + 8 each."""
+def _codes(at, here, PER: gl.constexpr, EIGHT: gl.constexpr):
+    """Return words of chunks, of rows r and r + 8 each."""
     words = ()
     for c in gl.static_range(PER):
-        by = at + (c * 16 + PART * (SLICES * PER * 16))
-        words = words + (gl.load(by, mask=here, eviction_policy="evict_first"),)
-        words = words + (gl.load(by + EIGHT, mask=here, eviction_policy="evict_first"),)
+        words = words + (gl.load(at + c * 16, mask=here, eviction_policy="evict_first"),)
+        words = words + (gl.load(at + (c * 16 + EIGHT), mask=here, eviction_policy="evict_first"),)
     return words
+
+
+@gluon.jit
+def _beside(s_at, b_at, s_of, both_of, s_here, both_here, four, EIGHT: gl.constexpr):
+    """Return words of the scales of rows r and of r + 8, and of biases and scales of both, of chunks' halves."""
+    low = gl.load(s_at + s_of, mask=s_here, other=0)
+    high = gl.load(s_at + (s_of + EIGHT), mask=s_here, other=0)
+    both = gl.load(gl.where(four < 2, b_at + both_of, s_at + both_of), mask=both_here, other=0)
+    return low, high, both
 
 
 @gluon.jit
@@ -47,34 +55,25 @@ def _by_two(scales, HALVES: gl.constexpr):
 
 @gluon.jit
 def _rows(
-    x_ptr, lhs_ptr, mates, divisor, FIRST: gl.constexpr, CHUNKS: gl.constexpr,
-    DEPTH: gl.constexpr, BITS: gl.constexpr, HAS_LHS: gl.constexpr, SLICES: gl.constexpr, PER: gl.constexpr,
-    MATES: gl.constexpr,
+    x_ptr, lhs_ptr, mates, divisor,
+    DEPTH: gl.constexpr, HAS_LHS: gl.constexpr, SLICES: gl.constexpr, PER: gl.constexpr,
 ):  # fmt: skip
-    """Load pairs' rows of x in the order of ``held``: some chunks, words, wavefronts, mates, columns, quarters."""
-    NUMBER: gl.constexpr = ceil2(CHUNKS) * 32 * SLICES * MATES
+    """Load pairs' rows of x as ``held`` has them: chunks (four), words, wavefronts, mates, columns, quarters."""
     spread: gl.constexpr = gl.BlockedLayout([1, 4], [32, 1], [SLICES, 1], [1, 0])
-    number = gl.arange(0, NUMBER, layout=gl.SliceLayout(1, spread))
+    number = gl.arange(0, 4 * 32 * SLICES * MATES, layout=gl.SliceLayout(1, spread))
     behind = number // (8 * MATES)
-    chunk = behind // (4 * SLICES) + FIRST
-    word = ((chunk // PER * SLICES + behind % SLICES) * PER + chunk % PER) * 16
+    chunk = behind // (4 * SLICES)
+    word = (behind % SLICES * PER + chunk % PER) * 16
     word += number % 4 * 4 + behind // SLICES % 4
     # Even columns have the first half of a chunk, which quarters 0 and 1 hold; half of it are zeros.
-    given = (number % 4 // 2 == number // 4 % 2) & (chunk < FIRST + CHUNKS)
-    at = word * (16 // BITS)
-    if MATES == 1:
-        row_ptr = x_ptr + _source(lhs_ptr, mates[0], divisor, HAS_LHS).to(gl.int64) * DEPTH
-        at = row_ptr.to(gl.pointer_type(gl.int32), bitcast=True) + at
-    else:
-        source = at * 0
-        for mate in gl.static_range(MATES):
-            source = gl.where(number // 8 % MATES == mate, _source(lhs_ptr, mates[mate], divisor, HAS_LHS), source)
-        at = x_ptr.to(gl.pointer_type(gl.int32), bitcast=True) + (source.to(gl.int64) * (DEPTH // 2) + at)
+    given = (number % 4 // 2 == number // 4 % 2) & (chunk < PER)
+    at = word * 4
+    source = at * 0
+    for mate in gl.static_range(MATES):
+        source = gl.where(number // 8 % MATES == mate, _source(lhs_ptr, mates[mate], divisor, HAS_LHS), source)
+    at = x_ptr.to(gl.pointer_type(gl.int32), bitcast=True) + (source.to(gl.int64) * (DEPTH // 2) + at)
     four = gl.arange(0, 4, layout=gl.SliceLayout(0, spread))
-    if BITS == 8:
-        four = four // 2  # each twice
-    at = at.expand_dims(1) + four.expand_dims(0)
-    return gl.load(at, mask=given.expand_dims(1), other=0)
+    return gl.load(at.expand_dims(1) + four.expand_dims(0), mask=given.expand_dims(1), other=0)
 
 
 @gluon.jit
@@ -84,60 +83,30 @@ def _source(lhs_ptr, pair, divisor, HAS_LHS: gl.constexpr):
 
 
 @gluon.jit
-def _held(held, chunk, lanes: gl.constexpr, MATES: gl.constexpr):
+def _held(held, chunk, lanes: gl.constexpr):
     """Return x for each of the four words that a lane has of a chunk."""
     xs = ()
     for k in gl.static_range(4):
-        if MATES == 1:
-            # Without rows: what differs in every second of them alone.
-            xs = xs + (held.index(chunk * 4 + k).load(gl.SliceLayout(1, lanes)).expand_dims(1),)
-        else:
-            xs = xs + (held.index(chunk * 4 + k).load(lanes),)
+        xs = xs + (held.index(chunk * 4 + k).load(lanes),)
     return xs
 
 
 @gluon.jit
-def _hold(
-    memory, held, x, x_ptr, lhs_ptr, mates, divisor, lanes: gl.constexpr, AT_ONCE: gl.constexpr,
-    DEPTH: gl.constexpr, BITS: gl.constexpr, HAS_LHS: gl.constexpr, SLICES: gl.constexpr, PER: gl.constexpr,
-    MATES: gl.constexpr,
-):  # fmt: skip
-    """Bring rows of x into order in shared memory, and return sums of their groups as operands: of two steps each.
-
-    The first AT_ONCE chunks of each wavefront are loaded already.
-    """
-    PARTS: gl.constexpr = DEPTH * BITS // (512 * PER * SLICES)
-    SIZE: gl.constexpr = ceil2(AT_ONCE) * 32 * SLICES * MATES
-    for first in gl.static_range(0, PARTS * PER, AT_ONCE):
-        if first > 0:
-            x = _rows(x_ptr, lhs_ptr, mates, divisor, first, AT_ONCE, DEPTH, BITS, HAS_LHS, SLICES, PER, MATES)
-        into = memory.slice(first // AT_ONCE * SIZE, SIZE)
-        into.store(gl.inline_asm_elementwise(PAIRS[BITS], PAIRS_OF, [x], gl.int32, is_pure=True, pack=4))
+def _hold(memory, held, x, lanes: gl.constexpr, PER: gl.constexpr):
+    """Bring rows of x into order in shared memory, and return sums of their groups as an operand."""
+    memory.store(words_of(PAIRS, PAIRS_OF, [x]))
     # Said here, or Triton has a barrier where x is first read: for each tile.
     gl.thread_barrier()
-    nothing = gl.full([SLICES, 4, 2, 4, 4], 0, gl.int32, layout=lanes)
-    parts = ()
-    for step in gl.static_range(0, PARTS, 2):
-        sums = ()
-        for c in gl.static_range(2 * PER):
-            x = _held(held, (step * PER + c) % (PARTS * PER), lanes, MATES)
-            sums = sums + (
-                gl.inline_asm_elementwise(
-                    SUMS[BITS], SUMS_OF, [x[0] + nothing, x[1], x[2], x[3]], gl.float32, is_pure=True, pack=4
-                ),
-            )
-        if PER == 4:
-            of = [sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6], sums[7]]
-        else:
-            of = [sums[0], sums[1], sums[2], sums[3], sums[4], sums[5]]
-        parts = parts + (
-            gl.inline_asm_elementwise(SPREAD[16 * BITS + PER], SPREAD_OF[PER], of, gl.int32, is_pure=True, pack=4),
-        )
-    return parts
+    sums = []
+    for c in gl.static_range(PER):
+        xs = _held(held, c, lanes)
+        of = [xs[0], xs[1], xs[2], xs[3]]
+        sums = sums + [numbers_of(SUMS, SUMS_OF, of)]
+    return words_of(made(SPREAD, PER), made(SPREAD_OF, PER), sums)
 
 
 @gluon.jit
-def _find(listed, number, item, MATES: gl.constexpr):
+def _find(listed, number, item):
     """Return the expert of an item of the list, and its pairs: the first again where there are fewer than MATES."""
     found = gl.max(gl.where(listed >> 16 == item, number << 16 | listed & 0xFFFF, -1), axis=0)
     first = found >> 16
@@ -150,35 +119,16 @@ def _find(listed, number, item, MATES: gl.constexpr):
 
 @gluon.jit
 def moe_gemv_persistent_kernel(
-    x_ptr,
-    w_ptr,
-    scales_ptr,
-    biases_ptr,
-    up_ptr,
-    up_scales_ptr,
-    up_biases_ptr,
-    out_ptr,
-    lhs_ptr,
-    rhs_ptr,
-    pairs,
-    divisor,
-    DEPTH: gl.constexpr,
-    BITS: gl.constexpr,
-    GROUP: gl.constexpr,
-    TILES: gl.constexpr,
-    GATED: gl.constexpr,
-    HAS_LHS: gl.constexpr,
-    MATES: gl.constexpr,
-    ROWS: gl.constexpr,
-    SLICES: gl.constexpr,
-    PER: gl.constexpr,
-    PDL: gl.constexpr,
-):
-    """out[p] = x[lhs[p]] @ w[rhs[p]].T, or silu(x @ w.T) * (x @ up.T): each program a piece of all pairs' tiles.
+    x_ptr, w_ptr, scales_ptr, biases_ptr, up_ptr, up_scales_ptr, up_biases_ptr, out_ptr, lhs_ptr, rhs_ptr,
+    pairs, divisor,
+    DEPTH: gl.constexpr, GROUP: gl.constexpr, TILES: gl.constexpr, GATED: gl.constexpr, HAS_LHS: gl.constexpr,
+    ROWS: gl.constexpr, SLICES: gl.constexpr, PER: gl.constexpr, PDL: gl.constexpr,
+):  # fmt: skip
+    """out[p] = x[lhs[p]] @ w[rhs[p]].T, or silu(x @ w.T) * (x @ up.T): each program a piece of all items' tiles.
 
     Args:
         x_ptr: [rows, DEPTH].
-        w_ptr: [experts, 16 * TILES, DEPTH * BITS / 32] words.
+        w_ptr: [experts, 16 * TILES, DEPTH / 8] words.
         scales_ptr: [experts, 16 * TILES, DEPTH / GROUP].
         biases_ptr: The same.
         up_ptr: Of the second matrices, with GATED.
@@ -189,25 +139,22 @@ def moe_gemv_persistent_kernel(
         rhs_ptr: Experts.
         pairs: How many there are.
         divisor: Pairs that share a row of x.
-        DEPTH: K, whose words are a multiple of SLICES * PER * 16.
-        BITS: 4 or 8.
-        GROUP: Of 256 or 512 bits.
+        DEPTH: K, SLICES * PER * 128.
+        GROUP: 64 or 128.
         TILES: Of 16 rows of a matrix.
         GATED: Whether there are two matrices.
         HAS_LHS: Whether rows of x are named.
-        MATES: Pairs of one expert that share a tile: 1 or 4.
-        ROWS: With MATES, the power of two from ``pairs``, 32 to 256.
+        ROWS: The power of two from ``pairs``, 32 to 256.
         SLICES: Wavefronts.
-        PER: Chunks of 16 words that a wavefront takes at a step: 3 or 4.
+        PER: Chunks of 16 words that a wavefront takes: 3 or 4.
         PDL: Whether the kernel begins before the one before it is done.
     """
-    WORDS: gl.constexpr = DEPTH * BITS // 32
-    PARTS: gl.constexpr = WORDS // (16 * PER * SLICES)
+    WORDS: gl.constexpr = DEPTH // 8
     EACH: gl.constexpr = 2 if GATED else 1
     # Elements of a tensor of scales in a row, of a chunk each: words of its halves, or one for both.
     QUADS: gl.constexpr = WORDS // 16
-    HALVES: gl.constexpr = BITS * GROUP == 256
-    kind: gl.constexpr = gl.int32 if HALVES else gl.int16
+    HALVES: gl.constexpr = GROUP == 64
+    kind: gl.constexpr = gl.pointer_type(gl.int32 if HALVES else gl.int16)
     # Wavefronts, rows (pairs of them, one of two), quarters, and four registers.
     lanes: gl.constexpr = gl.BlockedLayout([1, 1, 1, 1, 4], [1, 4, 2, 4, 1], [SLICES, 1, 1, 1, 1], [4, 3, 2, 1, 0])
     wavefront = along(0, SLICES, lanes, 5)
@@ -220,124 +167,65 @@ def moe_gemv_persistent_kernel(
     s_here = four + (r + q + wavefront) * 0 < PER
     both_here = q + (r + four + wavefront) * 0 < PER
     if PDL:
-        gl.inline_asm_elementwise("griddepcontrol.wait; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
-        gl.inline_asm_elementwise("griddepcontrol.launch_dependents; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
-    if MATES > 1:
-        spread: gl.constexpr = gl.SliceLayout(0, gl.BlockedLayout([1, 1], [1, 32], [SLICES, 1], [1, 0]))
-        number = gl.arange(0, ROWS, layout=spread)
-        chosen = gl.load(rhs_ptr + number, mask=number < pairs, other=-1).to(gl.int32)
-        listed = gl.inline_asm_elementwise(
-            RANKS[ROWS // 32], RANKS_OF[ROWS // 32], [chosen], gl.int32, is_pure=True, pack=ROWS // 32
-        )
-        items = gl.max(gl.where(listed >> 16 < 0x4000, listed >> 16, -1), axis=0) + 1
-    else:
-        items = pairs
+        begin_behind()
+    spread: gl.constexpr = gl.SliceLayout(0, gl.BlockedLayout([1, 1], [1, 32], [SLICES, 1], [1, 0]))
+    number = gl.arange(0, ROWS, layout=spread)
+    chosen = gl.load(rhs_ptr + number, mask=number < pairs, other=-1).to(gl.int32)
+    listed = gl.inline_asm_elementwise(
+        RANKS[ROWS // 32], RANKS_OF[ROWS // 32], [chosen], gl.int32, is_pure=True, pack=ROWS // 32
+    )
+    items = gl.max(gl.where(listed >> 16 < 0x4000, listed >> 16, -1), axis=0) + 1
     units = items * TILES
     begin = gl.program_id(0) * units // gl.num_programs(0)
     turns = ((gl.program_id(0) + 1) * units // gl.num_programs(0) - begin) * EACH
     item = begin // TILES
-    if MATES > 1:
-        expert, mates = _find(listed, number, item, MATES)
-        soon = expert
-    else:
-        expert = gl.load(rhs_ptr + item).to(gl.int32)
-        mates = (item,)
-        # The next tile's expert is looked up a tile before.
-        soon = gl.load(rhs_ptr + gl.minimum((begin + 1 // EACH) // TILES, items - 1)).to(gl.int32)
-    # All of a row of x at once, but of several rows what registers hold.
-    AT_ONCE: gl.constexpr = PARTS * PER if MATES == 1 or PER == 3 else PER
-    given = _rows(x_ptr, lhs_ptr, mates, divisor, 0, AT_ONCE, DEPTH, BITS, HAS_LHS, SLICES, PER, MATES)
+    expert, mates = _find(listed, number, item)
+    given = _rows(x_ptr, lhs_ptr, mates, divisor, DEPTH, HAS_LHS, SLICES, PER)
     row = (expert.to(gl.int64) * TILES + begin % TILES) * 16
-    w_at = w_ptr + row * WORDS + w_of
-    s_at = scales_ptr.to(gl.pointer_type(kind), bitcast=True) + row * QUADS
-    b_at = biases_ptr.to(gl.pointer_type(kind), bitcast=True) + row * QUADS
-    words = _codes(w_at, True, 0, SLICES, PER, 8 * WORDS)
-    s_low = gl.load(s_at + s_of, mask=s_here, other=0)
-    s_high = gl.load(s_at + (s_of + 8 * QUADS), mask=s_here, other=0)
-    s_both = gl.load(gl.where(four < 2, b_at + both_of, s_at + both_of), mask=both_here, other=0)
-    NUMBER: gl.constexpr = PARTS * PER // AT_ONCE * ceil2(AT_ONCE) * 4
+    s_at, b_at = scales_ptr.to(kind, bitcast=True) + row * QUADS, biases_ptr.to(kind, bitcast=True) + row * QUADS
+    words = _codes(w_ptr + row * WORDS + w_of, True, PER, 8 * WORDS)
+    beside = _beside(s_at, b_at, s_of, both_of, s_here, both_here, four, 8 * QUADS)
     memory = gl.allocate_shared_memory(
-        gl.int32, [NUMBER * SLICES * MATES * 8, 4], gl.SwizzledSharedLayout(1, 1, 1, [1, 0])
+        gl.int32, [4 * 4 * SLICES * MATES * 8, 4], gl.SwizzledSharedLayout(1, 1, 1, [1, 0])
     )
-    if MATES == 1:
-        held = memory._reinterpret(  # noqa: SLF001  as Gluon's own tutorials do
-            gl.int32, [NUMBER, SLICES, 2, 4, 4], gl.SwizzledSharedLayout(1, 1, 1, [3, 2, 1, 0])
-        )
-    else:
-        held = memory._reinterpret(  # noqa: SLF001
-            gl.int32, [NUMBER, SLICES, MATES, 2, 4, 4], gl.SwizzledSharedLayout(1, 1, 1, [4, 3, 2, 1, 0])
-        )
-    parts = _hold(
-        memory, held, given, x_ptr, lhs_ptr, mates, divisor, lanes, AT_ONCE, DEPTH, BITS, HAS_LHS, SLICES, PER, MATES
+    held = memory._reinterpret(  # noqa: SLF001  as Gluon's own tutorials do
+        gl.int32, [4 * 4, SLICES, MATES, 2, 4, 4], gl.SwizzledSharedLayout(1, 1, 1, [4, 3, 2, 1, 0])
     )
-    # Lanes keep results of some tiles, with a gate of both matrices. With one row of x all quarters have the same.
-    KEPT: gl.constexpr = 1 if MATES == 1 else 2
-    TURNS: gl.constexpr = 8 if MATES == 1 else 2 * KEPT
+    own = _hold(memory, held, given, lanes, PER)
     kept = ()
     for _ in gl.static_range(KEPT):
         kept = kept + (gl.full([SLICES, 4, 2, 4, 4], 0.0, gl.float32, layout=lanes),)
-    keeper = q * 2 if MATES == 1 else q * 0
-    keeper = keeper + four // 2 + (r + wavefront) * 0
+    keeper = four // 2 + (q + r + wavefront) * 0
     since = 0
     for turn in range(turns):
-        value = gl.full([SLICES, 4, 2, 4, 4], 0.0, gl.float32, layout=lanes)
         more = turn + 1 < turns
         unit = begin + (turn + 1) // EACH
         following = unit // TILES
         onto = mates
-        if MATES > 1:
-            if more & (following != item):
-                soon, onto = _find(listed, number, following, MATES)
-        else:
-            onto = (following,)
-        row = (soon.to(gl.int64) * TILES + unit % TILES) * 16
+        if more & (following != item):
+            expert, onto = _find(listed, number, following)
+        row = (expert.to(gl.int64) * TILES + unit % TILES) * 16
+        w_next, s_next, b_next = w_ptr, scales_ptr, biases_ptr
         if GATED:
             second = (turn + 1) % 2 == 1
-            w_next = gl.where(second, up_ptr, w_ptr) + row * WORDS + w_of
-            s_next = gl.where(second, up_scales_ptr, scales_ptr).to(gl.pointer_type(kind), bitcast=True) + row * QUADS
-            b_next = gl.where(second, up_biases_ptr, biases_ptr).to(gl.pointer_type(kind), bitcast=True) + row * QUADS
-        else:
-            w_next = w_ptr + row * WORDS + w_of
-            s_next = scales_ptr.to(gl.pointer_type(kind), bitcast=True) + row * QUADS
-            b_next = biases_ptr.to(gl.pointer_type(kind), bitcast=True) + row * QUADS
-        if MATES == 1:
-            soon = gl.load(rhs_ptr + gl.minimum((begin + (turn + 2) // EACH) // TILES, items - 1)).to(gl.int32)
-        for part in gl.static_range(PARTS):
-            here, low, high, mixed = words, s_low, s_high, s_both
-            if part + 1 < PARTS:
-                words = _codes(w_at, True, part + 1, SLICES, PER, 8 * WORDS)
-                s_low = gl.load(s_at + (s_of + (part + 1) * SLICES * PER), mask=s_here, other=0)
-                s_high = gl.load(s_at + (s_of + ((part + 1) * SLICES * PER + 8 * QUADS)), mask=s_here, other=0)
-                of_both = both_of + (part + 1) * SLICES * PER
-                s_both = gl.load(gl.where(four < 2, b_at + of_both, s_at + of_both), mask=both_here, other=0)
-            else:
-                words = _codes(w_next, more, 0, SLICES, PER, 8 * WORDS)
-                s_low = gl.load(s_next + s_of, mask=s_here & more, other=0)
-                s_high = gl.load(s_next + (s_of + 8 * QUADS), mask=s_here & more, other=0)
-                s_both = gl.load(gl.where(four < 2, b_next + both_of, s_next + both_of), mask=both_here & more, other=0)
-            # The compiler moves loads down to where their registers come free, but not past this.
-            gl.inline_asm_elementwise("bar.warp.sync 0xffffffff; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
-            products = ()
-            for c in gl.static_range(PER):
-                xs = _held(held, part * PER + c, lanes, MATES)
-                products = products + (
-                    gl.inline_asm_elementwise(
-                        PRODUCT[BITS], PRODUCT_OF, [here[2 * c], here[2 * c + 1], xs[0], xs[1], xs[2], xs[3]],
-                        gl.float32, is_pure=True, pack=4,
-                    ),
-                )  # fmt: skip
-            low, high, mixed = _by_two(low, HALVES), _by_two(high, HALVES), _by_two(mixed, HALVES)
-            own = parts[part // 2]
-            if PER == 4:
-                of = [products[0], products[1], products[2], products[3], low, high, mixed, own]
-            else:
-                of = [products[0], products[1], products[2], low, high, mixed, own]
-            sums = gl.inline_asm_elementwise(
-                FINISH[2 * PER + part % 2], FINISH_OF[PER], of, gl.float32, is_pure=True, pack=4
-            )
-            # The first is added to nothing only with a gate: as it takes fewer registers so, and without a gate more.
-            value = sums if part == 0 and not GATED else value + sums
-        w_at, s_at, b_at = w_next, s_next, b_next
+            w_next = gl.where(second, up_ptr, w_ptr)
+            s_next, b_next = gl.where(second, up_scales_ptr, scales_ptr), gl.where(second, up_biases_ptr, biases_ptr)
+        s_at, b_at = s_next.to(kind, bitcast=True) + row * QUADS, b_next.to(kind, bitcast=True) + row * QUADS
+        here, low, high, mixed = words, beside[0], beside[1], beside[2]
+        words = _codes(w_next + row * WORDS + w_of, more, PER, 8 * WORDS)
+        beside = _beside(s_at, b_at, s_of, both_of, s_here & more, both_here & more, four, 8 * QUADS)
+        # The compiler moves loads down to where their registers come free, but not past this.
+        said("bar.warp.sync 0xffffffff; // $0")
+        of = []
+        for c in gl.static_range(PER):
+            xs = _held(held, c, lanes)
+            parts = [here[2 * c], here[2 * c + 1], xs[0], xs[1], xs[2], xs[3]]
+            of = of + [numbers_of(PRODUCT, PRODUCT_OF, parts)]
+        of = of + [_by_two(low, HALVES), _by_two(high, HALVES), _by_two(mixed, HALVES), own]
+        value = numbers_of(made(FINISH, PER), made(FINISH_OF, PER), of)
+        if GATED:
+            # Nothing is added: it takes fewer registers so, and without a gate more.
+            value = gl.full([SLICES, 4, 2, 4, 4], 0.0, gl.float32, layout=lanes) + value
         taken = ()
         for one in gl.static_range(KEPT):
             taken = taken + (gl.where(keeper + 2 * one == turn - since, value, kept[one]),)
@@ -345,7 +233,7 @@ def moe_gemv_persistent_kernel(
         if (turn - since == TURNS - 1) | (not more) | (following != item):
             first = (begin + since // EACH) % TILES
             for one in gl.static_range(KEPT):
-                _give(kept[one], out_ptr, mates, first, 2 * one, turn - since, lanes, TILES, GATED, MATES)
+                _give(kept[one], out_ptr, mates, first, 2 * one, turn - since, lanes, TILES, GATED)
             since = turn + 1
         if more & (following != item):
             item = following
@@ -354,18 +242,12 @@ def moe_gemv_persistent_kernel(
                 again = again | HAS_LHS | (onto[mate] // divisor != mates[mate] // divisor)
             mates = onto
             if again:
-                others = _rows(x_ptr, lhs_ptr, mates, divisor, 0, AT_ONCE, DEPTH, BITS, HAS_LHS, SLICES, PER, MATES)
-                parts = _hold(
-                    memory, held, others, x_ptr, lhs_ptr, mates, divisor, lanes, AT_ONCE,
-                    DEPTH, BITS, HAS_LHS, SLICES, PER, MATES,
-                )  # fmt: skip
+                others = _rows(x_ptr, lhs_ptr, mates, divisor, DEPTH, HAS_LHS, SLICES, PER)
+                own = _hold(memory, held, others, lanes, PER)
 
 
 @gluon.jit
-def _give(
-    kept, out_ptr, mates, first, before, last,
-    lanes: gl.constexpr, TILES: gl.constexpr, GATED: gl.constexpr, MATES: gl.constexpr,
-):  # fmt: skip
+def _give(kept, out_ptr, mates, first, before, last, lanes: gl.constexpr, TILES: gl.constexpr, GATED: gl.constexpr):
     """Sum what wavefronts kept of turns of one item, and write it.
 
     Args:
@@ -378,14 +260,13 @@ def _give(
         lanes: Layout of them.
         TILES: Of a matrix.
         GATED: Whether every second turn is of the second matrix.
-        MATES: Rows of x.
     """
     whole = gl.sum(kept, axis=0)
     left: gl.constexpr = gl.SliceLayout(0, lanes)
     quarter = along(2, 4, left, 4)
     four = along(3, 4, left, 4)
-    of = four // 2 + (quarter * 2 if MATES == 1 else quarter * 0) + before
-    of += (along(0, 4, left, 4) + along(1, 2, left, 4)) * 0
+    of = four // 2 + before
+    of += (quarter + along(0, 4, left, 4) + along(1, 2, left, 4)) * 0
     into = of * 0 + mates[0]
     there = of <= last
     for mate in gl.static_range(1, MATES):

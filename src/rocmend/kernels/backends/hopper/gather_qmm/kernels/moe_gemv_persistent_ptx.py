@@ -1,15 +1,12 @@
-"""Blocks of PTX for ``moe_gemv_persistent``: what lanes do with a step's products."""
+"""Blocks of PTX for ``moe_gemv_persistent``: what lanes do with the products of 4-bit codes."""
 
 from __future__ import annotations
 
-from rocmend.kernels.backends.hopper.mma import CODES, ONES, TAKE, block, constraints, mma, operands
-from rocmend.kernels.backends.hopper.mma import pairs as pairs_of_nibbles
+from rocmend.kernels.backends.hopper.mma import CODES, ONES, TAKE, block, constraints, mma, operands, pairs
 
 __all__ = ["constraints", "finish", "pairs", "product", "ranks", "ranks_of", "spread", "sums"]
 ONE = 0x3F803F80
 """Twice 1 in bfloat16."""
-HIGH = 0x02000200
-"""What 16 times as much adds to twice a bfloat16: of 8 bits the upper four stand under the exponent of 2048."""
 EXPERT_BITS = 8
 """Of an expert's number."""
 MATES = 4
@@ -19,61 +16,49 @@ NOWHERE = 0x7FFF
 NOBODY = 0x7FFFFFFF
 """In the list: no pair, which is like none that there is."""
 LANES = "0xffffffff"
-MINUS_4, MINUS_8 = "0fC3000000", "0fC5080000"
-"""-128, and -17 times that."""
+MINUS = "0fC3000000"
+"""-128."""
 
 
-def pairs(bits: int) -> str:
-    """Bring a word's numbers of x to where the product has them: of 4 bits eight, of 8 four, each pair twice."""
-    if bits == 4:
-        return pairs_of_nibbles()
-    return "\n".join(f"prmt.b32 ${at}, $4, $6, {'0x5410' if at < 2 else '0x7632'};" for at in range(4))
+def product() -> str:
+    """Multiply a chunk: ``Σ (128 + q) x`` for rows r and r + 8, by columns.
 
-
-def product(bits: int) -> str:
-    """Multiply a chunk: ``Σ (128 + q) x`` for rows r and r + 8, by columns; of 8 bits ``Σ (2176 + q) x``.
-
-    A code of 8 bits is two of 4, which meet the same number. Takes words of row r and of row r + 8, and x for each of
-    the four words.
+    Takes words of row r and of row r + 8, and x for each of the four words.
     """
     low, high = operands(4), operands(8)
     to = ", ".join(operands(0))
-    lines = [".reg .b32 a, b, c, d, t, o, p;", ".reg .f32 z;", f"mov.b32 o, {ONES:#x};", "mov.f32 z, 0f00000000;"]
-    lines.append(f"mov.b32 p, {ONES + HIGH if bits == 8 else ONES:#x};")
+    lines = [".reg .b32 a, b, c, d, t, o;", ".reg .f32 z;", f"mov.b32 o, {ONES:#x};", "mov.f32 z, 0f00000000;"]
     for word in range(4):
         for pair in (0, 2):
-            for register, codes, shift, ones in (
-                ("a", low[word], 4 * pair, "o"), ("b", high[word], 4 * pair, "o"),
-                ("c", low[word], 4 * pair + 4, "p"), ("d", high[word], 4 * pair + 4, "p"),
+            for register, codes, shift in (
+                ("a", low[word], 4 * pair), ("b", high[word], 4 * pair),
+                ("c", low[word], 4 * pair + 4), ("d", high[word], 4 * pair + 4),
             ):  # fmt: skip
                 source = codes
                 if shift:
                     lines.append(f"shr.u32 t, {codes}, {shift};")
                     source = "t"
-                lines.append(f"lop3.b32 {register}, {source}, {CODES:#x}, {ones}, {TAKE:#x};")
+                lines.append(f"lop3.b32 {register}, {source}, {CODES:#x}, o, {TAKE:#x};")
             x = 12 + 4 * word + pair
             lines.append(mma(to, "a, b, c, d", f"${x}, ${x + 1}", to if word or pair else "z, z, z, z"))
     return block(*lines)
 
 
-def sums(bits: int) -> str:
+def sums() -> str:
     """Sum the halves of a chunk of x by columns, for each row the same. Takes x for each of its four words."""
     to = ", ".join(operands(0))
-    lines = [".reg .b32 o, p;", ".reg .f32 z;", f"mov.b32 o, {ONE:#x};", "mov.f32 z, 0f00000000;"]
-    # Of 8 bits each pair is there twice.
-    lines.append(f"mov.b32 p, {0 if bits == 8 else ONE:#x};")
+    lines = [".reg .b32 o;", ".reg .f32 z;", f"mov.b32 o, {ONE:#x};", "mov.f32 z, 0f00000000;"]
     for pair in range(8):
         x = f"${4 + 2 * pair}, ${5 + 2 * pair}"
-        lines.append(mma(to, "o, o, p, p", x, to if pair else "z, z, z, z"))
+        lines.append(mma(to, "o, o, o, o", x, to if pair else "z, z, z, z"))
     return block(*lines)
 
 
-def spread(chunks: int, bits: int) -> str:
-    """Bring sums of two steps' chunks to where a product of the matrix unit has them, as bfloat16.
+def spread(chunks: int) -> str:
+    """Bring sums of chunks to where a product of the matrix unit has them, as bfloat16.
 
     Quarters have the sums of a row of x each; its two columns of the operand have two parts of eight bits of them, of
-    halves 2 q and 2 q + 1 in quarter q. Gives these, and these times what ``product`` adds to a code, negative, for one
-    step and for the other.
+    halves 2 q and 2 q + 1 in quarter q. Gives these, and these times what ``product`` adds to a code, negative; twice.
     """
     lines = [".reg .b32 l, s, t, a, h, e, u0, u1;", ".reg .f32 f0, f1, g0, g1;", ".reg .pred p1, p2, p3, v;"]
     lines += ["mov.u32 l, %laneid;", "shr.u32 s, l, 2;", "and.b32 t, s, 3;", "and.b32 a, s, 1;"]
@@ -81,34 +66,31 @@ def spread(chunks: int, bits: int) -> str:
     lines.append("setp.eq.u32 v, a, 1;")
     # From the lane of the row that has this quarter's chunk, and of the quarter that has this column's row of x.
     lines += ["and.b32 s, l, 3;", "shl.b32 s, s, 2;", "shr.u32 a, l, 3;", "or.b32 s, s, a;"]
-    for step in range(2):
-        first = 4 + 4 * chunks * step
-        for half in range(2):
-            lines.append(f"mov.b32 t, ${first + half};")
-            for chunk in (1, 2, 3):
-                own = f"${first + 4 * chunk + half}" if chunk < chunks else "0"
-                lines.append(f"selp.b32 t, {own}, t, p{chunk};")
-            lines += [f"shfl.sync.idx.b32 u{half}, t, s, 31, {LANES};", f"mov.b32 f{half}, u{half};"]
-        for at in (2 * step, 2 * step + 1):
-            if at % 2:
-                lines += [f"mul.f32 f{half}, f{half}, {MINUS_8 if bits == 8 else MINUS_4};" for half in range(2)]
-            lines += ["cvt.rn.bf16x2.f32 h, f1, f0;", "shl.b32 t, h, 16;", "mov.b32 g0, t;"]
-            lines += ["and.b32 t, h, 0xffff0000;", "mov.b32 g1, t;"]
-            lines += [f"sub.f32 g{half}, f{half}, g{half};" for half in range(2)]
-            lines += ["cvt.rn.bf16x2.f32 e, g1, g0;", f"selp.b32 ${at}, e, h, v;"]
+    for half in range(2):
+        lines.append(f"mov.b32 t, ${4 + half};")
+        for chunk in (1, 2, 3):
+            own = f"${4 + 4 * chunk + half}" if chunk < chunks else "0"
+            lines.append(f"selp.b32 t, {own}, t, p{chunk};")
+        lines += [f"shfl.sync.idx.b32 u{half}, t, s, 31, {LANES};", f"mov.b32 f{half}, u{half};"]
+    for at in range(2):
+        if at:
+            lines += [f"mul.f32 f{half}, f{half}, {MINUS};" for half in range(2)]
+        lines += ["cvt.rn.bf16x2.f32 h, f1, f0;", "shl.b32 t, h, 16;", "mov.b32 g0, t;"]
+        lines += ["and.b32 t, h, 0xffff0000;", "mov.b32 g1, t;"]
+        lines += [f"sub.f32 g{half}, f{half}, g{half};" for half in range(2)]
+        lines += ["cvt.rn.bf16x2.f32 e, g1, g0;", f"selp.b32 ${at}, e, h, v;", f"mov.b32 ${2 + at}, ${at};"]
     return block(*lines)
 
 
-def finish(chunks: int, step: int) -> str:
-    """Sum a step's chunks: ``Σ scale · Σ q x + bias · Σ x`` for rows r and r + 8, and both once more.
+def finish(chunks: int) -> str:
+    """Sum chunks: ``Σ scale · Σ q x + bias · Σ x`` for rows r and r + 8, and both once more.
 
     Each quarter has a row of x in its two columns of the products: of a chunk's first half and its second. What is not
     of the codes, ``Σ (bias - 128 scale) Σ x``, is one product on the matrix unit, whose columns are likewise two parts
     of that row's sums.
 
     Takes the chunks' products, four words of scales of row r and of row r + 8 (of both halves of a chunk), biases of
-    rows r and r + 8 and scales of both, of halves 2 q and 2 q + 1 in a word; and what ``spread`` gave, of whose two
-    steps it is one.
+    rows r and r + 8 and scales of both, of halves 2 q and 2 q + 1 in a word; and what ``spread`` gave.
     """
     lines = [".reg .b32 t;", ".reg .f32 f, c0, c1, c2, c3, n;", "mov.f32 n, 0f00000000;"]
     behind = 4 + 4 * chunks
@@ -120,7 +102,7 @@ def finish(chunks: int, step: int) -> str:
                 of = f"${4 + 4 * chunk + 2 * row + half}"
                 lines += [take, "mov.b32 f, t;"]
                 lines.append(f"fma.rn.f32 ${row}, f, {of}, ${row};" if chunk or half else f"mul.f32 ${row}, f, {of};")
-    lines.append(mma("c0, c1, c2, c3", ", ".join(mixed), ", ".join(own[2 * step : 2 * step + 2]), "n, n, n, n"))
+    lines.append(mma("c0, c1, c2, c3", ", ".join(mixed), ", ".join(own[:2]), "n, n, n, n"))
     lines += ["add.f32 c0, c0, c1;", "add.f32 c2, c2, c3;", "add.f32 $0, $0, c0;", "add.f32 $1, $1, c2;"]
     lines += ["mov.f32 $2, $0;", "mov.f32 $3, $1;"]
     return block(*lines)

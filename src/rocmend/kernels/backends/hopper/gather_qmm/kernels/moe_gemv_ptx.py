@@ -254,20 +254,11 @@ def swapped(name: str, by: int) -> list[str]:
     return [f"mov.b32 t, {name};", f"shfl.sync.bfly.b32 t, t, {by}, 0x1f, 0xffffffff;", f"mov.b32 {name}, t;"]
 
 
-def summed(wavefronts: int, values: int) -> str:
-    """Sum numbers of each lane over the wavefronts, in the first of them."""
-    room = 128 * wavefronts
-    lines = [f".shared .align 16 .b8 totals[{room * values}];", ".reg .b32 t, to;", ".reg .pred p;", ".reg .f32 f;"]
+def summed(wavefronts: int) -> str:
+    """Sum a number of each lane over the wavefronts, in the first of them."""
+    lines = [f".shared .align 16 .b8 totals[{128 * wavefronts}];", ".reg .b32 t, to;", ".reg .pred p;", ".reg .f32 f;"]
     lines += ["mov.u32 t, %tid.x;", "mov.u32 to, totals;", "mad.lo.u32 to, t, 4, to;"]
-    for value in range(values):
-        lines += [f"mov.f32 ${value}, ${values + value};", f"st.shared.f32 [to+{room * value}], ${values + value};"]
-    lines += ["bar.sync 0;", "setp.ge.u32 p, t, 32;", "@p bra done;"]
-    for value in range(values):
-        for at in range(1, wavefronts):
-            lines += [f"ld.shared.f32 f, [to+{room * value + 128 * at}];", f"add.f32 ${value}, ${value}, f;"]
+    lines += ["mov.f32 $0, $1;", "st.shared.f32 [to], $1;", "bar.sync 0;", "setp.ge.u32 p, t, 32;", "@p bra done;"]
+    for at in range(1, wavefronts):
+        lines += [f"ld.shared.f32 f, [to+{128 * at}];", "add.f32 $0, $0, f;"]
     return block(*lines, "done:")
-
-
-def summed_of(values: int) -> str:
-    """Return the constraints of ``summed``."""
-    return ",".join(["=&f"] * values + ["f"] * values)

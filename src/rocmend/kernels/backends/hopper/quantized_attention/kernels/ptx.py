@@ -20,9 +20,9 @@ column).
 
 from __future__ import annotations
 
+from rocmend.kernels.backends.hopper.mma import TAKE, block, operands
+
 MMA = "mma.sync.aligned.m16n8k16.row.col.f32.{t}.{t}.f32 {{{d}}}, {{{a}}}, {{{b}}}, {{{c}}};"
-TAKE = 0xEA
-"""The truth table of ``(a & b) | c``."""
 LEFT = {"bf16": 3, "f16": 6}
 """Where the lowest nibble goes: the upper bits of the mantissa."""
 ONES = {"bf16": 0x41804180, "f16": 0x4C004C00}
@@ -39,12 +39,8 @@ def offset(bits: int) -> float:
     return 16.0 if bits == 4 else 272.0
 
 
-def _block(*lines: str) -> str:
-    return "\n".join(("{", *lines, "}"))
-
-
 def _registers(tensor: int) -> list[str]:
-    return [f"${4 * tensor + at}" for at in range(4)]
+    return operands(4 * tensor)
 
 
 def _mma(kind: str, d: str, a: str, b: str, c: str) -> str:
@@ -87,14 +83,14 @@ def scores(kind: str, bits: int) -> str:
             first = 2 * (step % 2)
             lines += _operand((low, high, low, high), (first, first, first + 1, first + 1), kind, "o")
             lines.append(_mma(kind, sums, "a, b, c, d", f"{q[2 * step]}, {q[2 * step + 1]}", sums if step else start))
-        return _block(*lines)
+        return block(*lines)
     lows, highs, q = _registers(2), _registers(3), [*_registers(4), *_registers(5)]
     for step in range(8):
         low, high, upper = lows[step // 2], highs[step // 2], step % 2
         lines += _operand((low, high, low, high), (upper, upper, 2 + upper, 2 + upper), kind, "op"[upper])
         b = f"{q[step // 2 * 2]}, {q[step // 2 * 2 + 1]}"
         lines.append(_mma(kind, sums, "a, b, c, d", b, sums if step else start))
-    return _block(*lines)
+    return block(*lines)
 
 
 def element(bits: int, quarter: int, register: int, half: int) -> int:
@@ -113,7 +109,7 @@ def total(kind: str) -> str:
     for step in range(4):
         b = f"{q[2 * step]}, {q[2 * step + 1]}"
         lines.append(_mma(kind, sums, "o, o, o, o", b, sums if step else "z, z, z, z"))
-    return _block(*lines)
+    return block(*lines)
 
 
 def _wide(to: str, word: str, half: int, kind: str) -> list[str]:
@@ -150,7 +146,7 @@ def scaled(kind: str, groups: int, step: int) -> str:
                 of, whole = _registers(3 + group)[by], _registers(3 + groups + group)[by]
                 lines.append(f"fma.rn.f32 {to}, s, {of}, {to};" if group else f"mul.f32 {to}, s, {of};")
                 lines.append(f"fma.rn.f32 {to}, e, {whole}, {to};")
-    return _block(*lines)
+    return block(*lines)
 
 
 def weighed(kind: str, groups: int, step: int, pair: int) -> str:
@@ -167,7 +163,7 @@ def weighed(kind: str, groups: int, step: int, pair: int) -> str:
             lines += [f"mul.f32 e, s, {weights[2 * half]};", f"mul.f32 g, s, {weights[2 * half + 1]};"]
             lines += [f"cvt.rn.{kind}x2.f32 x, g, e;"]
             lines.append(f"movmatrix.sync.aligned.m8n8.trans.b16 ${2 * group + half}, x;")
-    return _block(*lines)
+    return block(*lines)
 
 
 def biased(kind: str, groups: int, step: int, pair: int) -> str:
@@ -185,7 +181,7 @@ def biased(kind: str, groups: int, step: int, pair: int) -> str:
                 to = f"${2 * group + column}"
                 more = to if half else before[2 * group + column]
                 lines.append(f"fma.rn.f32 {to}, s, {weights[2 * half + column]}, {more};")
-    return _block(*lines)
+    return block(*lines)
 
 
 def offsets(kind: str, bits: int) -> str:
@@ -200,7 +196,7 @@ def offsets(kind: str, bits: int) -> str:
         to = f"${2 * group}, ${2 * group + 1}, m, n"
         b = f"{weights[2 * group]}, {weights[2 * group + 1]}"
         lines.append(_mma(kind, to, "o, o, o, o", b, f"{low}, {high}, {low}, {high}"))
-    return _block(*lines)
+    return block(*lines)
 
 
 def values(kind: str, bits: int, tile: int, group: int) -> str:
@@ -218,7 +214,7 @@ def values(kind: str, bits: int, tile: int, group: int) -> str:
         first = 2 * (tile % 2)
         lines += _operand(("x", "x", "y", "y"), (first, first + 1, first, first + 1), kind, "o")
         lines.append(_mma(kind, sums, "a, b, c, d", f"{weights[2 * group]}, {weights[2 * group + 1]}", start))
-        return _block(*lines)
+        return block(*lines)
     one, other, weights = _registers(2), _registers(3), _registers(4)
     word, pick = tile // 2, "0x7632" if tile % 2 else "0x5410"
     lines.append(f"prmt.b32 x, {one[word]}, {one[2 + word]}, {pick};")
@@ -227,7 +223,7 @@ def values(kind: str, bits: int, tile: int, group: int) -> str:
         lines += _operand(("x", "x", "y", "y"), (upper, 2 + upper, upper, 2 + upper), kind, "op"[upper])
         b = f"{weights[2 * group]}, {weights[2 * group + 1]}"
         lines.append(_mma(kind, sums, "a, b, c, d", b, sums if upper else start))
-    return _block(*lines)
+    return block(*lines)
 
 
 def highest() -> str:
@@ -236,18 +232,18 @@ def highest() -> str:
     for by in (4, 8, 16):
         for to in ("$0", "$1"):
             lines += [f"shfl.sync.bfly.b32 t, {to}, {by}, 0x1f, 0xffffffff;", f"max.f32 {to}, {to}, t;"]
-    return _block(*lines, "mov.f32 $2, $0;", "mov.f32 $3, $1;")
+    return block(*lines, "mov.f32 $2, $0;", "mov.f32 $3, $1;")
 
 
 def halves() -> str:
     """Add up both halves of each column, and give the sum in both."""
-    return _block("add.f32 $0, $4, $6;", "add.f32 $1, $5, $7;", "mov.f32 $2, $0;", "mov.f32 $3, $1;")
+    return block("add.f32 $0, $4, $6;", "add.f32 $1, $5, $7;", "mov.f32 $2, $0;", "mov.f32 $3, $1;")
 
 
 def spread(group: int) -> str:
     """Give what stands by (group, column) of one group by (half, column)."""
     low, high = f"${4 + 2 * group}", f"${5 + 2 * group}"
-    return _block(*[f"mov.f32 ${to}, {of};" for to, of in enumerate((low, high, low, high))])
+    return block(*[f"mov.f32 ${to}, {of};" for to, of in enumerate((low, high, low, high))])
 
 
 def texts() -> dict[str, str]:

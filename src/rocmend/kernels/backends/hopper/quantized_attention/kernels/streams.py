@@ -11,7 +11,8 @@ from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.ampere import async_copy
 
-from rocmend.kernels.backends.hopper.along import along
+from rocmend.kernels.backends.hopper import mma
+from rocmend.kernels.backends.hopper.along import along, numbers_of, said, words_of
 from rocmend.kernels.backends.hopper.quantized_attention.kernels import ptx
 from rocmend.kernels.backends.hopper.quantized_attention.kernels.copies import (
     copied,
@@ -22,6 +23,7 @@ from rocmend.kernels.backends.hopper.quantized_attention.kernels.copies import (
 )
 
 TEXTS = gl.constexpr(ptx.texts())
+_of = gluon.constexpr_function(mma.constraints)
 LOG2E = gl.constexpr(1.4426950408889634)
 
 
@@ -34,12 +36,6 @@ def _kind(dtype):
 def _text(name, kind=None, one=None, two=None, three=None):
     """Return a block by its name and what it is made for."""
     return TEXTS.value["-".join([str(part) for part in (name, kind, one, two, three) if part is not None])]
-
-
-@gluon.constexpr_function
-def _of(results, operands):
-    """Return the constraints of a block: see ``ptx.constraints``."""
-    return ",".join([f"=&{kind}" for kind in results for _ in range(4)] + [one for one in operands for _ in range(4)])
 
 
 @gluon.jit
@@ -73,7 +69,7 @@ def streams_kernel(
     With PDL the merging kernel is launched at once; with EARLY this one was, and waits for what it reads.
     """
     if PDL:
-        gl.inline_asm_elementwise("griddepcontrol.launch_dependents; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
+        said("griddepcontrol.launch_dependents; // $0")
     DTYPE: gl.constexpr = q_ptr.dtype.element_ty
     KIND: gl.constexpr = _kind(DTYPE)
     GROUPS: gl.constexpr = D // 64
@@ -93,7 +89,7 @@ def streams_kernel(
     b = (pair // KV).to(gl.int64)
     kv = (pair % KV).to(gl.int64)
     if EARLY and LENGTHS:
-        gl.inline_asm_elementwise("griddepcontrol.wait; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
+        said("griddepcontrol.wait; // $0")
     length = capacity
     if LENGTHS:
         length = gl.minimum(gl.maximum(gl.load(lengths_ptr + b).to(gl.int32), 0), capacity)
@@ -130,7 +126,7 @@ def streams_kernel(
         gl.int32, [STAGES, WAVES, 8, 4, 4], gl.SwizzledSharedLayout(1, 1, 1, [3, 2, 1, 0])
     )
     if EARLY and not LENGTHS:
-        gl.inline_asm_elementwise("griddepcontrol.wait; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
+        said("griddepcontrol.wait; // $0")
     for stage in gl.static_range(STAGES - 1):
         copied(
             kmem, vmem, beside, stage, kw, vw, affine, kw_ss, vw_ss, start + stage * WAVES * TILE, row, word, whole,
@@ -151,11 +147,7 @@ def streams_kernel(
                 at = g * 64 + 4 * (4 * t + 2 * two + four // 2) + four % 2
                 qs = qs + (_pair(q_row, ok, at, 2),)
     for g in gl.static_range(GROUPS):
-        totals = totals + (
-            gl.inline_asm_elementwise(
-                _text("total", KIND), _of("f", "rr"), [qs[2 * g], qs[2 * g + 1]], gl.float32, is_pure=True, pack=4
-            ),
-        )
+        totals = totals + (numbers_of(_text("total", KIND), _of("f", "rr"), [qs[2 * g], qs[2 * g + 1]]),)
     none = gl.full([WAVES, 8, 4, 4], 0.0, gl.float32, layout=lanes)
     top = none + float("-inf")
     total = none
@@ -182,49 +174,22 @@ def streams_kernel(
         scores = ()
         highest = top
         for step in gl.static_range(STEPS):
-            sums = ()
+            of = [kscales, kbiases]
             for g in gl.static_range(GROUPS):
-                begin = totals[g] * (-16.0 if BITS == 4 else -272.0)
-                if BITS == 4:
-                    sums = sums + (
-                        gl.inline_asm_elementwise(
-                            _text("scores", KIND, BITS), _of("f", "frrr"),
-                            [begin, keys[step * GROUPS + g], qs[2 * g], qs[2 * g + 1]], gl.float32, is_pure=True,
-                            pack=4,
-                        ),
-                    )  # fmt: skip
-                else:
-                    sums = sums + (
-                        gl.inline_asm_elementwise(
-                            _text("scores", KIND, BITS), _of("f", "frrrr"),
-                            [
-                                begin, keys[2 * (step * GROUPS + g)],
-                                keys[2 * (step * GROUPS + g) + 1],
-                                qs[2 * g], qs[2 * g + 1],
-                            ],
-                            gl.float32, is_pure=True, pack=4,
-                        ),
-                    )  # fmt: skip
-            if GROUPS == 2:
-                s = gl.inline_asm_elementwise(
-                    _text("scaled", KIND, GROUPS, step), _of("f", "rrffff"),
-                    [kscales, kbiases, sums[0], sums[1], totals[0], totals[1]], gl.float32, is_pure=True, pack=4,
-                )  # fmt: skip
-            else:
-                s = gl.inline_asm_elementwise(
-                    _text("scaled", KIND, GROUPS, step), _of("f", "rrffffffff"),
-                    [
-                        kscales, kbiases, sums[0], sums[1], sums[2], sums[3],
-                        totals[0], totals[1], totals[2], totals[3],
-                    ],
-                    gl.float32, is_pure=True, pack=4,
-                )  # fmt: skip
+                given = [totals[g] * (-16.0 if BITS == 4 else -272.0)]
+                for piece in gl.static_range(EACH):
+                    given = given + [keys[(step * GROUPS + g) * EACH + piece]]
+                given = given + [qs[2 * g], qs[2 * g + 1]]
+                of = of + [numbers_of(_text("scores", KIND, BITS), _of("f", "f" + "r" * (EACH + 2)), given)]
+            for g in gl.static_range(GROUPS):
+                of = of + [totals[g]]
+            s = numbers_of(_text("scaled", KIND, GROUPS, step), _of("f", "rr" + "ff" * GROUPS), of)
             key = at + own + (2 * step + four // 2)
             s = gl.where(key < end, s * factor, float("-inf"))
             scores = scores + (s,)
             highest = gl.maximum(highest, s)
         # Over rows of lanes and halves: columns are left.
-        after = gl.inline_asm_elementwise(_text("highest"), _of("f", "f"), [highest], gl.float32, is_pure=True, pack=4)
+        after = numbers_of(_text("highest"), _of("f", "f"), [highest])
         safe = gl.where(after == float("-inf"), 0.0, after)
         fade = gl.exp2(top - safe)
         top = after
@@ -249,53 +214,27 @@ def streams_kernel(
             total += p
             new_accs, new_biases, new_offsets = (), (), ()
             for two in gl.static_range(PAIRS):
-                weights = gl.inline_asm_elementwise(
-                    _text("weighed", KIND, GROUPS, step, two), _of("r", "fr"), [p, vscales], gl.int32, is_pure=True,
-                    pack=4,
-                )  # fmt: skip
-                new_biases = new_biases + (
-                    gl.inline_asm_elementwise(
-                        _text("biased", KIND, GROUPS, step, two), _of("f", "ffr"), [biases[two], p, vbiases],
-                        gl.float32, is_pure=True, pack=4,
-                    ),
-                )  # fmt: skip
-                new_offsets = new_offsets + (
-                    gl.inline_asm_elementwise(
-                        _text("offsets", KIND, BITS), _of("f", "fr"), [offsets[two], weights], gl.float32, is_pure=True,
-                        pack=4,
-                    ),
-                )  # fmt: skip
-                words = ()
-                for piece in gl.static_range(2 * EACH):
-                    words = words + (values[(step * GROUPS + 2 * two) * EACH + piece],)
+                weights = words_of(_text("weighed", KIND, GROUPS, step, two), _of("r", "fr"), [p, vscales])
+                of = [biases[two], p, vbiases]
+                more = numbers_of(_text("biased", KIND, GROUPS, step, two), _of("f", "ffr"), of)
+                new_biases = new_biases + (more,)
+                more = numbers_of(_text("offsets", KIND, BITS), _of("f", "fr"), [offsets[two], weights])
+                new_offsets = new_offsets + (more,)
                 for one in gl.static_range(2):
+                    words = []
+                    for piece in gl.static_range(EACH):
+                        words = words + [values[(step * GROUPS + 2 * two + one) * EACH + piece]]
                     for tile in gl.static_range(4):
-                        if BITS == 4:
-                            new_accs = new_accs + (
-                                gl.inline_asm_elementwise(
-                                    _text("values", KIND, BITS, tile, one), _of("f", "frr"),
-                                    [accs[8 * two + 4 * one + tile], words[one], weights], gl.float32,
-                                    is_pure=True, pack=4,
-                                ),
-                            )  # fmt: skip
-                        else:
-                            new_accs = new_accs + (
-                                gl.inline_asm_elementwise(
-                                    _text("values", KIND, BITS, tile, one), _of("f", "frrr"),
-                                    [
-                                        accs[8 * two + 4 * one + tile], words[2 * one], words[2 * one + 1],
-                                        weights,
-                                    ],
-                                    gl.float32, is_pure=True, pack=4,
-                                ),
-                            )  # fmt: skip
+                        of = [accs[8 * two + 4 * one + tile]] + words + [weights]
+                        more = numbers_of(_text("values", KIND, BITS, tile, one), _of("f", "f" + "r" * (EACH + 1)), of)
+                        new_accs = new_accs + (more,)
             accs, biases, offsets = new_accs, new_biases, new_offsets
     # Wavefronts: the highest maximum, and what is left of each one's sums.
     highest = gl.reduce(top, 0, _greater).expand_dims(0)
     safe = gl.where(highest == float("-inf"), 0.0, highest)
     fade = gl.exp2(top - safe)
     total = gl.sum(gl.sum(total * fade, axis=0).expand_dims(0), axis=1).expand_dims(1)
-    totalled = gl.inline_asm_elementwise(_text("halves"), _of("f", "f"), [total], gl.float32, is_pure=True, pack=4)
+    totalled = numbers_of(_text("halves"), _of("f", "f"), [total])
     # Lanes hold, of row 2 t + four % 2, columns 64 g + 8 r + 2 tile + four // 2.
     row = 2 * t + four % 2 + r * 0
     place = pair.to(gl.int64) * ROWS + row % GROUP * L + row // GROUP
@@ -305,10 +244,7 @@ def streams_kernel(
     for two in gl.static_range(PAIRS):
         sums = gl.sum(biases[two], axis=1).expand_dims(1) + offsets[two]
         for one in gl.static_range(2):
-            extra = gl.inline_asm_elementwise(
-                _text("spread", one),
-                _of("f", "f"), [sums], gl.float32, is_pure=True, pack=4,
-            )  # fmt: skip
+            extra = numbers_of(_text("spread", one), _of("f", "f"), [sums])
             for tile in gl.static_range(4):
                 acc = gl.sum((accs[8 * two + 4 * one + tile] + extra) * fade, axis=0).expand_dims(0)
                 at = column + (64 * (2 * two + one) + 2 * tile)

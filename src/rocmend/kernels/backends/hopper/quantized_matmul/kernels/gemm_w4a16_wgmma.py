@@ -16,7 +16,7 @@ from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia import hopper
 from triton.experimental.gluon.language.nvidia.ampere import async_copy
 
-from rocmend.kernels.backends.hopper.along import along
+from rocmend.kernels.backends.hopper.along import along, begin_behind
 from rocmend.kernels.backends.hopper.quantized_matmul.kernels import terms
 
 BF16_4, F16_4, OF_4 = (
@@ -176,28 +176,10 @@ def _copied(held, at, piece, pieces):
 
 @gluon.jit
 def gemm_w4a16_wgmma_kernel(
-    x_ptr,
-    w_ptr,
-    scales_ptr,
-    biases_ptr,
-    out_ptr,
-    M,
-    N,
-    words,
-    fours,
-    x_stride,
-    steps,
-    BITS: gl.constexpr,
-    GROUP: gl.constexpr,
-    ROWS: gl.constexpr,
-    BLOCK_M: gl.constexpr,
-    CHUNKS: gl.constexpr,
-    PIECES: gl.constexpr,
-    AHEAD: gl.constexpr,
-    STAGES: gl.constexpr,
-    OWN: gl.constexpr,
-    PDL: gl.constexpr,
-):
+    x_ptr, w_ptr, scales_ptr, biases_ptr, out_ptr, M, N, words, fours, x_stride, steps,
+    BITS: gl.constexpr, GROUP: gl.constexpr, ROWS: gl.constexpr, BLOCK_M: gl.constexpr, CHUNKS: gl.constexpr,
+    PIECES: gl.constexpr, AHEAD: gl.constexpr, STAGES: gl.constexpr, OWN: gl.constexpr, PDL: gl.constexpr,
+):  # fmt: skip
     """out[m, n] = Σ x[m, k] · w[n, k], w = scale · code + bias rounded to the type of x.
 
     Programs: (tiles: those of M are neighbours, parts of K).
@@ -261,9 +243,7 @@ def gemm_w4a16_wgmma_kernel(
     s_next = gl.load(s_at)
     b_next = gl.load(b_at)
     if PDL:
-        # In this order: the next one may read weights that were written before this one began to wait.
-        gl.inline_asm_elementwise("griddepcontrol.wait; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
-        gl.inline_asm_elementwise("griddepcontrol.launch_dependents; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
+        begin_behind()
     held = gl.allocate_shared_memory(dtype, [STAGES, BLOCK_M, WIDTH], gl.NVMMASharedLayout(128, 16, rank=2))
     ahead = ()
     if OWN > 0:

@@ -18,7 +18,7 @@ from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 
 from rocmend.kernels.backends.hopper import mma as blocks
-from rocmend.kernels.backends.hopper.along import along
+from rocmend.kernels.backends.hopper.along import along, begin_behind, done, made, numbers_of, said
 from rocmend.kernels.backends.hopper.quantized_matmul.kernels import skinny_gemm_persistent_ptx as blocks_rows
 
 PLACED = gl.constexpr(blocks_rows.placed())
@@ -26,7 +26,7 @@ PLACED_OF = gl.constexpr(blocks.constraints("r", "rr"))
 PRODUCTS = gl.constexpr(tuple(blocks_rows.product(chunk) for chunk in range(4)))
 PRODUCT_OF = gl.constexpr(blocks.constraints("f", "frrrrrrrrr"))
 ROW_BYTES = blocks_rows.WORD_BYTES // 8
-TOTALS = {apart: blocks_rows.totals(apart * ROW_BYTES) for apart in (1, 2, 4, 8, 16, 32, 64)}
+TOTALS = gl.constexpr({apart: blocks_rows.totals(apart * ROW_BYTES) for apart in (1, 2, 4, 8, 16, 32, 64)})
 TOTALS_OF = gl.constexpr("=r,r,r,r,r")
 LARGEST = gl.constexpr(blocks_rows.largest())
 PLACED_BY_SIZE = gl.constexpr(blocks_rows.placed_by_size())
@@ -39,53 +39,22 @@ SEEN_AT = gl.constexpr(blocks_rows.SEEN)
 EXTRA = gl.constexpr(blocks_rows.EXTRA_BYTES)
 OTHERS = gl.constexpr(blocks_rows.others())
 OTHERS_OF = gl.constexpr(blocks.constraints("f", "frrr"))
-SHARED = {slices: blocks.shared(slices) for slices in (2, 4, 8)}
+SHARED = gl.constexpr({slices: blocks.shared(slices) for slices in (2, 4, 8)})
 SHARED_OF = gl.constexpr(blocks.constraints("f", "frrr"))
 FETCHED = gl.constexpr("prefetch.global.L2 [$1]; // $0")
 BEHINDS = [17 * depth * held // 8 for depth in range(512, 8192 + 512, 512) for held in (1, 8)]
 """Bytes that x and its sums take: a row or eight of them."""
-BEGUN = {behind: blocks_rows.begun(behind) for behind in BEHINDS}
-NEEDED = {behind: blocks_rows.needed(behind) for behind in BEHINDS}
-ODD = {behind: blocks_rows.odd(behind) for behind in BEHINDS}
+BEGUN = gl.constexpr({behind: blocks_rows.begun(behind) for behind in BEHINDS})
+NEEDED = gl.constexpr({behind: blocks_rows.needed(behind) for behind in BEHINDS})
+ODD = gl.constexpr({behind: blocks_rows.odd(behind) for behind in BEHINDS})
 BEGIN = gl.constexpr("mov.u32 $0, global_smem; // $1")
 """Where Triton's shared memory begins, and with it the allocation that lives longest."""
-
-
-@gluon.constexpr_function
-def _totals(apart):
-    return TOTALS[apart]
-
-
-@gluon.constexpr_function
-def _begun(behind):
-    return BEGUN[behind]
-
-
-@gluon.constexpr_function
-def _odd(behind):
-    return ODD[behind]
 
 
 @gluon.jit
 def _by_two(scales, EACH: gl.constexpr):
     """Return words of two groups' scales: as they stand, or one of 128 codes of four bits as two."""
     return scales if EACH == 64 else (scales.to(gl.int32) & 0xFFFF) * 0x10001
-
-
-@gluon.constexpr_function
-def _shared(slices):
-    return SHARED[slices]
-
-
-@gluon.constexpr_function
-def _needed(behind):
-    return NEEDED[behind]
-
-
-@gluon.jit
-def _said(text: gl.constexpr):
-    """Say an instruction that gives and takes nothing."""
-    gl.inline_asm_elementwise(text, "=r", [], gl.int32, is_pure=False, pack=1)
 
 
 @gluon.jit
@@ -111,7 +80,7 @@ def _fetched(at, line, SLICES: gl.constexpr, COUNT: gl.constexpr):
     for more in gl.static_range(COUNT):
         of = line + 2 * more
         there = at + (of // 2 * (SLICES * 64) + of % 2 * 32)
-        gl.inline_asm_elementwise(FETCHED, "=r,l", [there.to(gl.int64)], gl.int32, is_pure=False, pack=1)
+        done(FETCHED, "=r,l", [there.to(gl.int64)], 1)
 
 
 @gluon.jit
@@ -159,13 +128,11 @@ def _into_memory(
     for part in gl.static_range(PARTS):
         to = place + part * (16 * SLICES * WORD)
         if HOW == "plain":
-            gl.inline_asm_elementwise(PLACED, PLACED_OF, [given[part], to], gl.int32, is_pure=False, pack=4)
+            done(PLACED, PLACED_OF, [given[part], to], 4)
         elif HOW == "largest":
-            gl.inline_asm_elementwise(LARGEST, PLACED_OF, [given[part], row], gl.int32, is_pure=False, pack=4)
+            done(LARGEST, PLACED_OF, [given[part], row], 4)
         else:
-            gl.inline_asm_elementwise(
-                PLACED_BY_SIZE, PLACED_BY_SIZE_OF, [given[part], to, row], gl.int32, is_pure=False, pack=4
-            )
+            done(PLACED_BY_SIZE, PLACED_BY_SIZE_OF, [given[part], to, row], 4)
 
 
 @gluon.jit
@@ -186,35 +153,16 @@ def _sums(own, seen, side, r, PARTS: gl.constexpr, SLICES: gl.constexpr, SIDE: g
     for of in gl.static_range((PARTS + SIDE - 1) // SIDE):
         part = gl.minimum(of * SIDE + side, PARTS - 1)
         sums = own + (PARTS * SLICES * WORD * 16 + part * (SLICES * WORD))
-        gl.inline_asm_elementwise(
-            _totals(SLICES * HELD), TOTALS_OF, [own + part * (16 * SLICES * WORD), sums, r, seen], gl.int32,
-            is_pure=False, pack=1,
-        )  # fmt: skip
+        done(made(TOTALS, SLICES * HELD), TOTALS_OF, [own + part * (16 * SLICES * WORD), sums, r, seen], 1)
 
 
 @gluon.jit
 def _walked(
-    x_ptr,
-    w_ptr,
-    scales_ptr,
-    biases_ptr,
-    out_ptr,
-    memory,
-    rows,
-    tiles,
-    x_eights,
-    DEPTH: gl.constexpr,
-    GROUP: gl.constexpr,
-    SLICES: gl.constexpr,
-    SIDE: gl.constexpr,
-    ROUNDS: gl.constexpr,
-    CHUNKS: gl.constexpr,
-    AHEAD: gl.constexpr,
-    FETCH: gl.constexpr,
-    HELD: gl.constexpr,
-    PDL: gl.constexpr,
+    x_ptr, w_ptr, scales_ptr, biases_ptr, out_ptr, memory, rows, tiles, x_eights,
+    DEPTH: gl.constexpr, GROUP: gl.constexpr, SLICES: gl.constexpr, SIDE: gl.constexpr, ROUNDS: gl.constexpr,
+    CHUNKS: gl.constexpr, AHEAD: gl.constexpr, FETCH: gl.constexpr, HELD: gl.constexpr, PDL: gl.constexpr,
     BY_SIZE: gl.constexpr,
-):
+):  # fmt: skip
     """Compute what ``skinny_gemm_persistent_kernel`` does; return something but zero where x asks for more.
 
     BY_SIZE: Rows of x are multiplied by what their largest number asks for, which was noted before.
@@ -234,7 +182,7 @@ def _walked(
     columns: gl.constexpr = gl.SliceLayout(0, lanes)
     single: gl.constexpr = gl.SliceLayout(4, lanes)
     # What the second time is computed with is computed then: registers need not keep it.
-    none = gl.inline_asm_elementwise("mov.b32 $0, 0;", "=r", [], gl.int32, is_pure=False, pack=1) if BY_SIZE else 0
+    none = done("mov.b32 $0, 0;", "=r", [], 1) if BY_SIZE else 0
     side = along(0, SIDE, single, 4) + none
     wavefront = along(1, SLICES, single, 4) + none
     r = along(2, 8, single, 4) + none
@@ -260,13 +208,9 @@ def _walked(
         later = quad + ((first // PARTS) * quad_round + first % PARTS * (SLICES * 4))
         quads = quads + (_quads(s_all, b_all, gl.where(tile + (first // PARTS) * step < tiles, later, 0), 8 * QUADS),)
     if not BY_SIZE:
-        gl.inline_asm_elementwise(
-            _begun(BEHIND), "=r,r,r", [tile * 0 + r * 4, tile * 0 + q * 4], gl.int32, is_pure=False, pack=1
-        )
+        done(made(BEGUN, BEHIND), "=r,r,r", [tile * 0 + r * 4, tile * 0 + q * 4], 1)
     if PDL and not BY_SIZE:
-        # In this order: the next one may read weights that were written before this one began to wait.
-        _said("griddepcontrol.wait; // $0")
-        _said("griddepcontrol.launch_dependents; // $0")
+        begin_behind()
     given = _asked(x_ptr, rows, x_eights, none, PARTS, SLICES, SIDE)
     LINES: gl.constexpr = min(FETCH, PARTS - (CHUNKS + 2) // 4)
     if LINES > 0 and not BY_SIZE:
@@ -279,7 +223,7 @@ def _walked(
     seen = begin + (BEHIND + SEEN_AT) + r
     _sums(own, seen, side, r, PARTS, SLICES, SIDE, HELD)
     gl.thread_barrier()
-    odd = gl.inline_asm_elementwise(_odd(BEHIND), "=r", [], gl.int32, is_pure=False, pack=1)
+    odd = done(made(ODD, BEHIND), "=r", [], 1)
     # Of what is read in the rounds Triton knows no writer, and has no barrier.
     sums_at = each + (own + SUMS).expand_dims(4)
     upper = each + (q // 2).expand_dims(4)
@@ -315,16 +259,16 @@ def _walked(
                 there = tile + (turn + (at * CHUNKS // 4 + AHEAD) // PARTS) * step < tiles
                 quads = quads + (_quads(s_all, b_all, gl.where(there, later, 0), 8 * QUADS),)
             # The compiler moves loads down to where their registers come free, but not past this.
-            _said("bar.warp.sync 0xffffffff; // $0")
+            said("bar.warp.sync 0xffffffff; // $0")
             for c in gl.static_range(CHUNKS):
                 xs = ()
                 for k in gl.static_range(4):
                     xs = xs + (held.index((at * CHUNKS + c) * 4 + k).load(columns).expand_dims(0) + each * 0,)
-                sums = gl.inline_asm_elementwise(
-                    PRODUCTS[(at * CHUNKS + c) % 4], PRODUCT_OF,
+                sums = numbers_of(
+                    made(PRODUCTS, (at * CHUNKS + c) % 4),
+                    PRODUCT_OF,
                     [sums, here[2 * c], here[2 * c + 1], xs[0], xs[1], xs[2], xs[3], s_low, s_high, upper],
-                    gl.float32, is_pure=True, pack=4,
-                )  # fmt: skip
+                )
             if (at + 1) * CHUNKS % 4 == 0:
                 others = gl.inline_asm_elementwise(
                     OTHERS, OTHERS_OF,
@@ -338,7 +282,7 @@ def _walked(
         else:
             sums = sums * RESTORE + others
         # What results are stored with is computed then: registers need not keep it.
-        now = gl.inline_asm_elementwise("mov.b32 $0, 0;", "=r", [], gl.int32, is_pure=False, pack=1)
+        now = done("mov.b32 $0, 0;", "=r", [], 1)
         side_now, slice_now = along(0, SIDE, lanes, 5) + now, along(1, SLICES, lanes, 5) + now
         r_now, q_now = along(2, 8, lanes, 5) + now, along(3, 4, lanes, 5) + now
         if SLICES > 1:
@@ -346,7 +290,7 @@ def _walked(
             all_sums = begin.expand_dims(4) + (BEHIND + EXTRA) + (turn % 2 * SIDE + side_now) * (SLICES * 512)
             all_sums += (r_now * 4 + q_now) * 16 + each
             sums = gl.inline_asm_elementwise(
-                _shared(SLICES), SHARED_OF, [sums, all_sums + slice_now * 512, all_sums, side_now + 1 + each],
+                made(SHARED, SLICES), SHARED_OF, [sums, all_sums + slice_now * 512, all_sums, side_now + 1 + each],
                 gl.float32, is_pure=False, pack=4,
             )  # fmt: skip
         mine = tile.expand_dims(4) + turn * step
@@ -360,25 +304,10 @@ def _walked(
 
 @gluon.jit
 def skinny_gemm_persistent_kernel(
-    x_ptr,
-    w_ptr,
-    scales_ptr,
-    biases_ptr,
-    out_ptr,
-    rows,
-    tiles,
-    x_eights,
-    DEPTH: gl.constexpr,
-    GROUP: gl.constexpr,
-    SLICES: gl.constexpr,
-    SIDE: gl.constexpr,
-    ROUNDS: gl.constexpr,
-    CHUNKS: gl.constexpr,
-    AHEAD: gl.constexpr,
-    FETCH: gl.constexpr,
-    HELD: gl.constexpr,
-    PDL: gl.constexpr,
-):
+    x_ptr, w_ptr, scales_ptr, biases_ptr, out_ptr, rows, tiles, x_eights,
+    DEPTH: gl.constexpr, GROUP: gl.constexpr, SLICES: gl.constexpr, SIDE: gl.constexpr, ROUNDS: gl.constexpr,
+    CHUNKS: gl.constexpr, AHEAD: gl.constexpr, FETCH: gl.constexpr, HELD: gl.constexpr, PDL: gl.constexpr,
+):  # fmt: skip
     """out[m, n] = Σ_g s[n,g] · Σ x·q + b[n,g] · Σ x, of SIDE tiles of 16 rows of w at once.
 
     Args:
@@ -414,11 +343,11 @@ def skinny_gemm_persistent_kernel(
         ROUNDS, CHUNKS, AHEAD, FETCH, HELD, PDL, BY_SIZE=False,
     )  # fmt: skip
     if odd != 0:
-        none = gl.inline_asm_elementwise("mov.b32 $0, 0;", "=r", [], gl.int32, is_pure=False, pack=1)
+        none = done("mov.b32 $0, 0;", "=r", [], 1)
         given = _asked(x_ptr, rows, x_eights, none, DEPTH // (512 * SLICES), SLICES, SIDE)
         _into_memory(given, none, DEPTH // (512 * SLICES), SLICES, SIDE, HELD, "largest")
         gl.thread_barrier()
-        if gl.inline_asm_elementwise(_needed(DEPTH * HELD * 17 // 8), "=r", [], gl.int32, is_pure=False, pack=1) != 0:
+        if done(made(NEEDED, DEPTH * HELD * 17 // 8), "=r", [], 1) != 0:
             _walked(
                 x_ptr, w_ptr, scales_ptr, biases_ptr, out_ptr, memory, rows, tiles, x_eights, DEPTH, GROUP, SLICES,
                 SIDE, ROUNDS, CHUNKS, AHEAD, FETCH, HELD, PDL, BY_SIZE=True,

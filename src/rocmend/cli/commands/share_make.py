@@ -1,4 +1,4 @@
-"""``rocmend share``."""
+"""``rocmend share make``, which ``rocmend share`` stands for."""
 
 from __future__ import annotations
 
@@ -13,19 +13,25 @@ from rocmend.cli.progress import Progress
 from rocmend.cli.source import machine_option, python_option, workload_option
 from rocmend.cli.stored import existing_store, store_option
 from rocmend.cli.streams import write_data
-from rocmend.core.errors import RocmendError
+from rocmend.core.errors import RocmendError, UsageError
 from rocmend.report.envelope import Outcome, to_json
 
 if TYPE_CHECKING:
     from rocmend.cli.share import Probed
     from rocmend.machine.root import ChosenPython
+    from rocmend.store.records import StoredEvidence
+    from rocmend.store.store import Store
 
 
 @rocmend_command(
-    "share",
+    "make",
     examples=(
         ("rocmend share", "a text to paste into an issue"),
         ("rocmend share -o issue.md --archive rocmend-share.zip", "the text as a file, and all that it rests on"),
+        (
+            "rocmend share --archive proof.zip --run bench-gemm-20260131-120000-1a2b",
+            "with one run, not the newest ones",
+        ),
         ("rocmend share --machine my-machine", "from a captured machine"),
     ),
 )
@@ -38,7 +44,14 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, dir_okay=False),
     default=None,
     metavar="FILE.zip",
-    help="Write an archive: the text, the HTML report, the diagnosis as JSON and a capture of the machine.",
+    help="Write an archive: the text, the HTML report, the diagnosis as JSON, a capture of the machine, the evidence.",
+)
+@click.option(
+    "--run",
+    "groups",
+    metavar="RUN",
+    multiple=True,
+    help="Put the evidence of this run into the archive, in place of the newest of each kind. Repeatable.",
 )
 @store_option
 @click.option("--json", "as_json", is_flag=True, help="The text, and what was written and replaced, as data.")
@@ -48,17 +61,19 @@ def command(
     workload: str | None,
     output: Path | None,
     archive: Path | None,
+    groups: tuple[str, ...],
     store_path: Path | None,
     as_json: bool,
 ) -> None:
     """Write up this machine for an issue, redacted.
 
     The text is Markdown and fits into an issue: the machine at a glance, versions, findings with their ids, the failing
-    operations of the newest probe run in the store of evidence, and the commands that reproduce it. Names, addresses,
-    serial numbers and secrets are always replaced. Nothing is sent anywhere. The exit code does not tell what was
-    found.
+    operations of the newest probe run in the store of evidence, and the commands that reproduce it. The archive holds
+    the newest runs of probes, benchmarks, kernel suites and experiments too, with their logs: others read it with
+    `rocmend share show`, and keep it with `rocmend share import`. Names, addresses, serial numbers and secrets are
+    always replaced. Nothing is sent anywhere. The exit code does not tell what was found.
     """
-    from rocmend.cli.share import newest_probes, share
+    from rocmend.cli.share import chosen_records, newest_probes, packed_evidence, share
 
     if output is not None:
         must_end(output, (".md", ".markdown", ".txt"), "The text is Markdown; the archive has the HTML report.")
@@ -66,16 +81,31 @@ def command(
         must_end(archive, (".zip",), "The archive is a ZIP file.", option="--archive")
     text_file = OutputFile(output, "text") if output is not None else None
     archive_file = OutputFile(archive, "archive") if archive is not None else None
+    if groups and (archive is None or machine_dir is not None):
+        raise UsageError("--run", "it puts a run of this machine into an archive.", next_step="Add --archive FILE.zip.")
+    store: Store | None = None
     probed: Probed | None = None
+    chosen: list[StoredEvidence] = []
     if machine_dir is None:  # what the store has was run on this machine
         try:
             store = existing_store(store_path)
             probed = newest_probes(store) if store is not None else None
+            chosen = chosen_records(store, groups) if archive is not None else []
+        except UsageError:
+            raise
         except RocmendError as error:
-            tell(f"rocmend: no probes are included: {error}")
+            tell(f"rocmend: no evidence is included: {error}")
     packed = archive is not None
     with Progress("rocmend share", "reading the machine", quick=True, ticks=False) as progress:
-        result = share(machine_dir, python=python, workload=workload, probed=probed, archive=packed, progress=progress)
+        result = share(
+            machine_dir,
+            python=python,
+            workload=workload,
+            probed=probed,
+            archive=packed,
+            evidence=lambda redactor: packed_evidence(store, chosen, redactor),
+            progress=progress,
+        )
     if text_file is not None:
         text_file.write(result.text)
     if archive_file is not None and result.archive is not None:
@@ -85,9 +115,10 @@ def command(
             "text": result.text,
             "output": output,
             "archive": archive,
+            "evidence": len(chosen),
             "replaced": result.redactor.replaced,
         }
-        write_data(to_json(Outcome("share", data), redactor=result.redactor))
+        write_data(to_json(Outcome("share make", data), redactor=result.redactor))
     elif output is None and archive is None:
         write_data(result.text)
     for written in filter(None, (output, archive)):

@@ -1,0 +1,243 @@
+"""What is faster: two settings of a run, or two runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from rocmend.bench.case import Case
+from rocmend.bench.records import BenchRun, Measured, row_of
+from rocmend.bench.sides import Side
+from rocmend.bench.stats import MARGIN, Comparison, Difference, Interval, combined, compare, judged, ratio_interval
+from rocmend.core.verdict import Verdict
+
+RUNS_MARGIN = 0.02
+"""Between two runs more differs than between blocks taken in turn: memory layout, temperature, what else ran."""
+
+_NOT_LOST = {Verdict.PASS, Verdict.SKIPPED}
+
+
+class Change(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A case in A and in B.
+
+    Attributes:
+        case: Its id.
+        title: What a table calls it.
+        setting: The setting, where several are compared; that of B where it differs.
+        unit: The figures' unit.
+        comparison: B against A.
+        figure_a: A's figure.
+        figure_b: B's.
+        lost: A has a figure, and B failed to get one.
+        beyond: B is slower by more than the limit, by all of its interval.
+    """
+
+    case: str
+    title: str
+    setting: str
+    unit: str
+    comparison: Comparison
+    figure_a: float | None = None
+    figure_b: float | None = None
+    lost: bool = False
+    beyond: bool = False
+
+
+class Overall(msgspec.Struct, frozen=True):
+    """The geometric mean of the ratios of several cases.
+
+    Attributes:
+        ratio: Speed of B over that of A.
+        low: Lower end of its 95 % interval, for these cases.
+        high: Its upper end.
+        cases: How many.
+        difference: What it shows.
+    """
+
+    ratio: float
+    low: float
+    high: float
+    cases: int
+    difference: Difference
+
+
+class Changed(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A whole comparison.
+
+    Attributes:
+        a: Label of the first.
+        b: Label of the second.
+        device_a: Where A ran.
+        device_b: Where B ran.
+        changes: By case, in A's order.
+        overall: Over all cases that can be compared; None where none can.
+        only_a: Cases that B lacks.
+        only_b: Cases that A lacks.
+        differs: What else differs: name, in A, in B.
+        limit: How much slower is a finding, as a share.
+    """
+
+    a: str
+    b: str
+    device_a: str
+    device_b: str
+    changes: tuple[Change, ...]
+    overall: Overall | None
+    only_a: tuple[str, ...]
+    only_b: tuple[str, ...]
+    differs: tuple[tuple[str, str, str], ...]
+    limit: float
+
+    @property
+    def worse(self) -> tuple[Change, ...]:
+        """Cases that are slower than the limit, or lost their figure."""
+        return tuple(change for change in self.changes if change.beyond or change.lost)
+
+    def count(self, difference: Difference) -> int:
+        """Return how many cases came out so."""
+        return sum(change.comparison.difference is difference for change in self.changes)
+
+
+def compared(a: Measured, b: Measured, *, across: bool = False) -> Comparison:
+    """Compare two measurements of a case.
+
+    Args:
+        a: The first.
+        b: The second.
+        across: Two devices are to be compared.
+    """
+    if reason := incomparable(a, b, across=across):
+        return Comparison(Difference.INCOMPARABLE, reason=reason)
+    paired = a.in_turn_with(b)
+    return compare(a.blocks, b.blocks, paired=paired, margin=MARGIN if paired else RUNS_MARGIN)
+
+
+def incomparable(a: Measured, b: Measured, *, across: bool = False) -> str:
+    """Say why two measurements can't be compared; empty where they can."""
+    if _definition(a.case) != _definition(b.case):
+        return "the case is defined differently"
+    for item in (a, b):
+        if item.summary is None:
+            return f"{item.verdict.value}{f': {item.reason}' if item.reason else ''}"
+    if not across and _device(a) != _device(b):
+        return f"other device: {_device(a)}, then {_device(b)}"
+    return ""
+
+
+def _definition(case: Case) -> tuple[Any, ...]:
+    return case.unit, case.work, msgspec.json.encode(case.parameters, order="sorted")
+
+
+def _device(item: Measured) -> str:
+    return f"{item.subject.device_name} ({item.subject.gfx_target})"
+
+
+def overall(pairs: Sequence[tuple[Measured, Measured]]) -> Overall | None:
+    """Return the geometric mean of the ratios of comparable measurements, with its interval; None of none."""
+    found: list[Interval] = []
+    close = True
+    for a, b in pairs:
+        paired = a.in_turn_with(b)
+        interval = ratio_interval(a.blocks, b.blocks, paired=paired)
+        if math.isfinite(interval.half_width):
+            found.append(interval)
+            close = close and paired
+    if not found:
+        return None
+    mean = combined(found)
+    difference = judged(mean, MARGIN if close else RUNS_MARGIN)
+    return Overall(math.exp(mean.middle), math.exp(mean.low), math.exp(mean.high), len(found), difference)
+
+
+def matched(run: BenchRun, setting: str) -> list[tuple[Measured, Measured]]:
+    """Return the measurements of a run's first setting with those of another one, by case."""
+    by = {(item.case.id, item.setting.id): item for item in run.results}
+    first = run.settings[0].id
+    cases = dict.fromkeys(item.case.id for item in run.results)
+    return [(by[case, first], by[case, setting]) for case in cases if (case, first) in by and (case, setting) in by]
+
+
+def run_data(run: BenchRun) -> dict[str, Any]:
+    """Return a run as JSON values, each setting compared with the first one; ``BenchRun`` can be read from it."""
+    rows = [
+        {"case": a.case.id, "setting": b.setting.id, "against": a.setting.id, **msgspec.to_builtins(compared(a, b))}
+        for setting in run.settings[1:]
+        for a, b in matched(run, setting.id)
+    ]
+    return {**msgspec.to_builtins(run), "results": [row_of(item) for item in run.results], "comparisons": rows}
+
+
+def changes_between(a: Side, b: Side, *, limit: float, across: bool = False) -> Changed:
+    """Compare two runs, or two settings.
+
+    Args:
+        a: The first.
+        b: The second.
+        limit: How much slower is a finding, as a share.
+        across: Two devices are to be compared.
+    """
+    by_case = len(a.settings) == 1 and len(b.settings) == 1
+    first, second = (_keyed(side.results, by_case=by_case) for side in (a, b))
+    both = [(first[key], second[key]) for key in first if key in second]
+    changes = tuple(_change(one, other, limit, by_case=by_case, across=across) for one, other in both)
+    whole = overall([pair for pair in both if not incomparable(*pair, across=across)])
+    return Changed(
+        a=a.label,
+        b=b.label,
+        device_a=a.device,
+        device_b=b.device,
+        changes=changes,
+        overall=whole,
+        only_a=tuple(" @ ".join(key) for key in first if key not in second),
+        only_b=tuple(" @ ".join(key) for key in second if key not in first),
+        differs=_differs(a, b, by_case=by_case),
+        limit=limit,
+    )
+
+
+def _keyed(results: Sequence[Measured], *, by_case: bool) -> dict[tuple[str, ...], Measured]:
+    return {(item.case.id,) if by_case else (item.case.id, item.setting.id): item for item in results}
+
+
+def _change(a: Measured, b: Measured, limit: float, *, by_case: bool, across: bool) -> Change:
+    found = compared(a, b, across=across)
+    return Change(
+        case=a.case.id,
+        title=a.case.title or a.case.id,
+        setting="" if by_case else b.setting.id,
+        unit=a.case.unit,
+        comparison=found,
+        figure_a=a.figure,
+        figure_b=b.figure,
+        lost=a.summary is not None and b.verdict not in _NOT_LOST,
+        beyond=found.difference is Difference.SLOWER and found.high is not None and found.high < 1 - limit,
+    )
+
+
+def _differs(a: Side, b: Side, *, by_case: bool) -> tuple[tuple[str, str, str], ...]:
+    """Return what differs besides the figures: versions, the machine, what the settings set."""
+    rows: list[tuple[str, str, str]] = []
+    for one, other in ((a.versions, b.versions), (a.machine, b.machine)):
+        rows += _unlike(one, other)
+    if by_case:
+        (first,), (second,) = a.settings.values(), b.settings.values()
+        if first.id != second.id:
+            rows.append(("setting", first.id, second.id))
+        rows += _unlike(first.env, second.env)
+        rows += _unlike(first.options, second.options)
+    else:
+        for name in a.settings.keys() & b.settings.keys():
+            rows += _unlike(a.settings[name].env, b.settings[name].env)
+            rows += _unlike(a.settings[name].options, b.settings[name].options)
+    return tuple(dict.fromkeys(rows))
+
+
+def _unlike(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    return [
+        (name, "" if a.get(name) is None else str(a[name]), "" if b.get(name) is None else str(b[name]))
+        for name in dict.fromkeys((*a, *b))
+        if a.get(name) != b.get(name)
+    ]

@@ -1,0 +1,244 @@
+"""What figures of language models say in words, each statement with the cases that it rests on.
+
+A statement is made where the intervals carry it; where they do not, that is what is said.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from rocmend.bench.conclusion import Conclusion
+from rocmend.bench.records import Measured, subject_of
+from rocmend.bench.stats import Difference, compare
+
+__all__ = ["TESTS", "Conclusion", "Line", "conclusions", "fit"]
+
+TESTS = {"prompt": "reading a prompt", "generate": "generating"}
+"""What a case of a language model has tokens of, and what it is called."""
+_FEWEST_POINTS = 3
+"""Depths or models that a fit is made through at least: two lie on any line."""
+
+
+class Line(msgspec.Struct, frozen=True):
+    """A straight line through points, by least squares of relative errors.
+
+    Attributes:
+        start: Value at 0.
+        slope: Change for one step.
+        residual: Largest relative distance of a point.
+    """
+
+    start: float
+    slope: float
+    residual: float
+
+
+def fit(points: Sequence[tuple[float, float]]) -> Line:
+    """Fit a line; each point counts by its relative error, so that large values do not outweigh small ones.
+
+    Args:
+        points: At least two, at different places, of values above 0.
+    """
+    weights = [1 / (y * y) for _, y in points]
+    total = sum(weights)
+    mean_x = sum(w * x for w, (x, _) in zip(weights, points, strict=True)) / total
+    mean_y = sum(w * y for w, (_, y) in zip(weights, points, strict=True)) / total
+    spread = sum(w * (x - mean_x) ** 2 for w, (x, _) in zip(weights, points, strict=True))
+    slope = sum(w * (x - mean_x) * (y - mean_y) for w, (x, y) in zip(weights, points, strict=True)) / spread
+    start = mean_y - slope * mean_x
+    return Line(start, slope, max(abs(start + slope * x - y) / y for x, y in points))
+
+
+def conclusions(results: Iterable[Measured]) -> list[Conclusion]:
+    """Return what results of language models say, the answers that people look for first.
+
+    Args:
+        results: Those whose parameters have ``model``, ``depth`` and tokens of ``prompt`` or ``generate`` count;
+            ``size_bytes`` allows more.
+    """
+    usable = [result for result in results if result.summary is not None and test_of(result)]
+    found: list[Conclusion] = []
+    by_model: dict[str, list[Measured]] = defaultdict(list)
+    for result in usable:
+        by_model[str(result.case.parameters.get("model", ""))].append(result)
+    for model, mine in by_model.items():
+        for test in TESTS:
+            chosen = [result for result in mine if test_of(result) == test]
+            found += _best(model, test, chosen)
+            found += _crossings(model, test, chosen)
+            found += _decay(model, test, chosen)
+        found += _apart(model, mine)
+    for test in TESTS:
+        found += _size(test, [result for result in usable if test_of(result) == test])
+    return found
+
+
+def test_of(result: Measured) -> str:
+    """Return ``prompt`` or ``generate``; nothing where a result is of neither alone."""
+    parameters = result.case.parameters
+    found = [test for test in TESTS if isinstance(parameters.get(test), int) and parameters[test] > 0]
+    return found[0] if len(found) == 1 and "model" in parameters else ""
+
+
+def depth_of(result: Measured) -> int:
+    """Return how many tokens the context holds before."""
+    return int(result.case.parameters.get("depth", 0))
+
+
+def _name(result: Measured) -> str:
+    return subject_of(result.case, result.setting)
+
+
+def _figure(result: Measured) -> float:
+    return result.figure or 0.0
+
+
+def _by_depth(results: Sequence[Measured]) -> dict[int, list[Measured]]:
+    found: dict[int, list[Measured]] = defaultdict(list)
+    for result in sorted(results, key=depth_of):
+        found[depth_of(result)].append(result)
+    return {depth: sorted(some, key=_figure, reverse=True) for depth, some in found.items()}
+
+
+def _at(depth: int) -> str:
+    return f"with {depth:,} tokens in the cache" if depth else "with an empty cache"
+
+
+def _best(model: str, test: str, results: Sequence[Measured]) -> list[Conclusion]:
+    """Say which setting is best at the shortest and the longest context."""
+    by_depth = _by_depth(results)
+    found = []
+    for depth in dict.fromkeys([*list(by_depth)[:1], *list(by_depth)[-1:]]):
+        some = by_depth[depth]
+        if len(some) < 2:
+            continue
+        first, second = some[:2]
+        seen = compare(second.blocks, first.blocks)
+        unit = first.case.unit
+        if seen.difference is Difference.FASTER:
+            ahead = (_figure(first) / _figure(second) - 1) * 100
+            text = (
+                f"{model}: for {TESTS[test]} {_at(depth)}, {first.setting.id} is the fastest: {_figure(first):,.4g} "
+                f"{unit}, {ahead:.0f} % ahead of {second.setting.id}."
+            )
+        else:
+            text = (
+                f"{model}: for {TESTS[test]} {_at(depth)}, no difference is shown between {first.setting.id} and "
+                f"{second.setting.id} ({_figure(first):,.4g} and {_figure(second):,.4g} {unit})."
+            )
+        shown = seen.difference is Difference.FASTER
+        found.append(Conclusion("best", text, (_name(first), _name(second)), shown))
+    return found
+
+
+def _apart(model: str, results: Sequence[Measured]) -> list[Conclusion]:
+    """Say that the best setting for prompts is not the best one for generation, where that is shown."""
+    best: dict[str, Measured] = {}
+    for test in TESTS:
+        by_depth = _by_depth([result for result in results if test_of(result) == test])
+        some = next(iter(by_depth.values()), [])
+        if len(some) < 2 or compare(some[1].blocks, some[0].blocks).difference is not Difference.FASTER:
+            return []
+        best[test] = some[0]
+    prompt, generate = best["prompt"], best["generate"]
+    if prompt.setting.id == generate.setting.id:
+        return []
+    text = (
+        f"{model}: the best setting for prompts ({prompt.setting.id}) is not the best one for generation "
+        f"({generate.setting.id}): choose by what you do more of."
+    )
+    return [Conclusion("best", text, (_name(prompt), _name(generate)))]
+
+
+def _crossings(model: str, test: str, results: Sequence[Measured]) -> list[Conclusion]:
+    """Say between which depths one setting overtakes another."""
+    by_setting: dict[str, dict[int, Measured]] = defaultdict(dict)
+    for result in results:
+        by_setting[result.setting.id][depth_of(result)] = result
+    found = []
+    for (one, first), (other, second) in itertools.combinations(by_setting.items(), 2):
+        ahead: tuple[int, str] | None = None
+        for depth in sorted(first.keys() & second.keys()):
+            seen = compare(first[depth].blocks, second[depth].blocks).difference
+            if seen not in {Difference.FASTER, Difference.SLOWER}:
+                continue
+            leader, behind = (other, one) if seen is Difference.FASTER else (one, other)
+            if ahead is not None and ahead[1] != leader:
+                text = (
+                    f"{model}: for {TESTS[test]}, {leader} overtakes {behind} between {ahead[0]:,} and {depth:,} "
+                    "tokens in the cache."
+                )
+                rests = (first[ahead[0]], second[ahead[0]], first[depth], second[depth])
+                found.append(Conclusion("crossing", text, tuple(map(_name, rests))))
+            ahead = depth, leader
+    return found
+
+
+def _decay(model: str, test: str, results: Sequence[Measured]) -> list[Conclusion]:
+    """Say how fast a setting gets slower with the context: the time of a token grows by a straight line."""
+    found = []
+    by_setting: dict[str, list[Measured]] = defaultdict(list)
+    for result in sorted(results, key=depth_of):
+        by_setting[result.setting.id].append(result)
+    for setting, some in by_setting.items():
+        depths = {depth_of(result) for result in some}
+        if len(depths) < _FEWEST_POINTS:
+            continue
+        line = fit([(float(depth_of(result)), 1 / _figure(result)) for result in some])
+        low, high = some[0], some[-1]
+        lost = (1 - _figure(high) / _figure(low)) * 100
+        text = (
+            f"{model}: {TESTS[test]} with {setting} is {abs(lost):.0f} % {'slower' if lost >= 0 else 'faster'} at "
+            f"{depth_of(high):,} tokens than at {depth_of(low):,}"
+        )
+        if line.slope > 0 and line.start > 0 and line.residual < 0.1:
+            half = line.start / line.slope
+            text += (
+                f"; the time of a token grows by a straight line (no point is further than {line.residual:.0%} from "
+                f"it) and doubles after {_rounded(half):,} tokens."
+            )
+        else:
+            text += f"; a straight line does not describe it (a point is {line.residual:.0%} away)."
+        found.append(Conclusion("decay", text, tuple(map(_name, some))))
+    return found
+
+
+def _rounded(value: float) -> int:
+    """Return a number with two significant digits."""
+    if value <= 0:
+        return 0
+    step = int(10 ** max(0, math.floor(math.log10(value)) - 1))
+    return round(value / step) * step
+
+
+def _size(test: str, results: Sequence[Measured]) -> list[Conclusion]:
+    """Say how the time of a token follows the size of the model, and what bandwidth that comes to."""
+    found = []
+    by_setting: dict[str, dict[str, Measured]] = defaultdict(dict)
+    for result in sorted(results, key=depth_of):
+        if result.case.parameters.get("size_bytes"):
+            by_setting[result.setting.id].setdefault(str(result.case.parameters.get("model", "")), result)
+    for setting, models in by_setting.items():
+        some = sorted(models.values(), key=lambda result: float(result.case.parameters["size_bytes"]))
+        if len({float(result.case.parameters["size_bytes"]) for result in some}) < _FEWEST_POINTS:
+            continue
+        line = fit([(float(result.case.parameters["size_bytes"]), 1 / _figure(result)) for result in some])
+        if line.slope <= 0 or line.residual > 0.25:
+            text = (
+                f"{TESTS[test].capitalize()} with {setting}: the time of a token does not follow the model's size by a "
+                f"straight line (a point is {line.residual:.0%} away)."
+            )
+            found.append(Conclusion("size", text, tuple(map(_name, some)), shown=False))
+            continue
+        text = (
+            f"{TESTS[test].capitalize()} with {setting}: smaller is faster. The time of a token follows the size of "
+            f"the model by a straight line, within {line.residual:.0%}"
+        )
+        text += f": {1 / line.slope / 1e9:,.3g} GB of weights a second." if test == "generate" else "."
+        found.append(Conclusion("size", text, tuple(map(_name, some))))
+    return found

@@ -1,0 +1,143 @@
+"""One case under several settings: made ready in each, then timed in turn until the answer is sure enough."""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from rocmend.bench.case import Case
+from rocmend.bench.records import Measured
+from rocmend.bench.session import NotStartedError, Prepared, Session
+from rocmend.bench.stats import half_width, ratio_interval, summarize
+from rocmend.bench.telemetry import Reading, Telemetry, summarized
+from rocmend.core.verdict import Verdict
+
+
+class Effort(msgspec.Struct, frozen=True):
+    """How much is done for a figure.
+
+    Attributes:
+        block_s: Seconds of a block.
+        least_blocks: Blocks of each setting at least.
+        most_blocks: And at most.
+        sure: Half the width of the 95 % intervals, over the median, from which on no more blocks are asked for. It says
+            nothing about where the intervals lie, so stopping there makes no difference out of none.
+        least_runs: Runs of a block at least.
+    """
+
+    block_s: float = 0.2
+    least_blocks: int = 8
+    most_blocks: int = 20
+    sure: float = 0.01
+    least_runs: int = 3
+
+
+QUICK = Effort(block_s=0.1, least_blocks=6, most_blocks=10, sure=0.03)
+STANDARD = Effort()
+
+OnStep = Callable[[str, str], None]
+"""Told what is done now: the setting's id, and a word: ``preparing``, ``timing``."""
+
+
+def measure(
+    case: Case,
+    sessions: Mapping[str, Session],
+    effort: Effort = STANDARD,
+    on_step: OnStep = lambda _setting, _step: None,
+    watch: Telemetry | None = None,
+) -> dict[str, Measured]:
+    """Measure a case under each setting.
+
+    Blocks are taken in turn, forwards or backwards by the Thue-Morse sequence (ABC CBA CBA ABC …), so that drift of
+    clocks and temperature meets all settings alike, even where it is not even.
+
+    Args:
+        case: The case.
+        sessions: By the setting's id, in order.
+        effort: How much is done.
+        on_step: Told of each step.
+        watch: Reads sensors meanwhile.
+
+    Returns:
+        What came out, by setting. One that failed has its verdict and no figure.
+
+    Raises:
+        NotStartedError: Nothing can be measured in any of the sessions.
+    """
+    started, begin = dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds"), time.monotonic()
+    prepared: dict[str, Prepared] = {}
+    not_started: list[NotStartedError] = []
+    blocks: dict[str, list[tuple[float, ...]]] = {name: [] for name in sessions}
+    readings: dict[str, list[list[Reading]]] = {name: [] for name in sessions}
+    for name, session in sessions.items():
+        on_step(name, "preparing")
+        try:
+            prepared[name] = session.prepare(case)
+        except NotStartedError as error:
+            not_started.append(error)
+            prepared[name] = Prepared(Verdict.INFRA, error.message)
+        if prepared[name].quarantine:
+            break
+    if not_started and len(not_started) == len(sessions):
+        raise not_started[0]
+    running = [name for name, found in prepared.items() if found.verdict is Verdict.PASS]
+    if any(found.quarantine for found in prepared.values()):
+        running = []
+    for number in range(effort.most_blocks):
+        if not running:
+            break
+        for name in running if number.bit_count() % 2 == 0 else running[::-1]:
+            on_step(name, "timing")
+            since = time.monotonic()
+            block = sessions[name].block(case, effort.block_s, effort.least_runs)
+            if watch is not None:
+                readings[name].append(watch.between(since, time.monotonic()))
+            if block.verdict is Verdict.PASS and block.seconds:
+                blocks[name].append(block.seconds)
+                continue
+            prepared[name] = msgspec.structs.replace(
+                prepared[name],
+                verdict=Verdict.INFRA if block.verdict is Verdict.PASS else block.verdict,
+                reason=block.reason or "it gave no times",
+                quarantine=block.quarantine,
+                log=block.log,
+            )
+        running = [name for name in running if prepared[name].verdict is Verdict.PASS]
+        if any(found.quarantine for found in prepared.values()) or _sure(running, blocks, number + 1, effort):
+            break
+    time_ms = (time.monotonic() - begin) * 1e3
+    return {
+        name: _measured(case, found, blocks[name], readings[name], started, time_ms) for name, found in prepared.items()
+    }
+
+
+def _sure(names: Sequence[str], blocks: Mapping[str, list[tuple[float, ...]]], done: int, effort: Effort) -> bool:
+    """Return whether the intervals of figures, and of ratios to the first one, are narrow enough."""
+    if done < effort.least_blocks or not all(half_width(blocks[name]) <= effort.sure for name in names):
+        return False
+    return all(ratio_interval(blocks[names[0]], blocks[name]).half_width <= effort.sure for name in names[1:])
+
+
+def _measured(  # noqa: PLR0913, PLR0917  it is made in one place
+    case: Case,
+    prepared: Prepared,
+    blocks: list[tuple[float, ...]],
+    readings: list[list[Reading]],
+    started: str,
+    time_ms: float,
+) -> Measured:
+    passed = prepared.verdict is Verdict.PASS
+    return Measured(
+        case=case,
+        verdict=prepared.verdict,
+        reason=prepared.reason,
+        prepared=prepared,
+        blocks=tuple(blocks),
+        summary=summarize(blocks) if passed else None,
+        started_at=started,
+        time_ms=time_ms,
+        telemetry=summarized(readings, gpu=prepared.subject.gfx_target != "cpu"),
+    )

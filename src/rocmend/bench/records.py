@@ -1,0 +1,183 @@
+"""What was measured, and the evidence that is kept of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from rocmend.bench.case import Case, Setting
+from rocmend.bench.conclusion import Conclusion
+from rocmend.bench.session import Prepared, Subject
+from rocmend.bench.stats import Summary
+from rocmend.bench.suite import Bound
+from rocmend.core.evidence import Evidence, identity_of
+from rocmend.core.verdict import Verdict
+
+KIND = "bench"
+"""The kind of evidence that benchmarks leave."""
+
+IMPORTED = "imported"
+"""The kind of others' results: never ``bench``, so that none is taken for what this machine did."""
+
+
+class Measured(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A case under a setting.
+
+    Attributes:
+        case: The case.
+        verdict: ``pass`` where there is a figure.
+        reason: Why there is none.
+        prepared: How it was made ready.
+        blocks: Seconds of each run, in the blocks that they were taken in.
+        summary: Of the seconds; None where there is no figure.
+        started_at: ISO time (UTC) at which the case began; settings that were measured in turn have it in common.
+        time_ms: Wall time of the case, all its settings.
+        setting: The setting.
+        bounds: What no run can exceed.
+        telemetry: What sensors said meanwhile: clocks, power, temperature; see ``telemetry``.
+    """
+
+    case: Case
+    verdict: Verdict
+    reason: str
+    prepared: Prepared
+    blocks: tuple[tuple[float, ...], ...]
+    summary: Summary | None
+    started_at: str
+    time_ms: float
+    setting: Setting = Setting("default")
+    bounds: tuple[Bound, ...] = ()
+    telemetry: dict[str, Any] = {}
+
+    @property
+    def figure(self) -> float | None:
+        """The figure of the median run, in the case's unit."""
+        return None if self.summary is None else self.case.figure(self.summary.median)
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The 95 % interval of the figure, the lower end first; None where there is none."""
+        if self.summary is None or self.summary.low is None or self.summary.high is None:
+            return None
+        ends = (self.case.figure(self.summary.low), self.case.figure(self.summary.high))
+        return min(ends), max(ends)
+
+    @property
+    def subject(self) -> Subject:
+        """Where it ran."""
+        return self.prepared.subject
+
+    def in_turn_with(self, other: Measured) -> bool:
+        """Return whether their blocks were taken in turn, so that they can be compared block by block."""
+        return self.started_at == other.started_at and self.case.id == other.case.id
+
+
+class BenchRun(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A run of a suite.
+
+    Attributes:
+        group: Its id in the store; ``--resume`` takes it.
+        suite: The suite's name.
+        title: What it measures.
+        settings: The settings, the one that others are compared with first.
+        results: By case in the suite's order, then by setting.
+        resumed: How many an earlier run had left.
+        not_run: Case and setting of those that were not started.
+        quarantine: Why nothing more was started on this host.
+        notes: What else is to be known about the run.
+        conclusions: What the figures say.
+        machine: What is known about the machine, by name.
+    """
+
+    group: str
+    suite: str
+    title: str
+    settings: tuple[Setting, ...]
+    results: tuple[Measured, ...]
+    resumed: int = 0
+    not_run: tuple[str, ...] = ()
+    quarantine: str = ""
+    notes: tuple[str, ...] = ()
+    conclusions: tuple[Conclusion, ...] = ()
+    machine: dict[str, str] = {}
+
+    @property
+    def failed(self) -> tuple[Measured, ...]:
+        """Results without a figure that should have one."""
+        quiet = {Verdict.PASS, Verdict.SKIPPED, Verdict.UNSUPPORTED}
+        return tuple(result for result in self.results if result.verdict not in quiet)
+
+    @property
+    def clean(self) -> bool:
+        """Everything that can be measured here was, and something could be."""
+        return not (self.failed or self.not_run or self.quarantine) and any(item.summary for item in self.results)
+
+
+def subject_of(case: Case, setting: Setting) -> str:
+    """Return what a case under a setting is called in the store."""
+    return f"{case.id} @ {setting.id}"
+
+
+def row_of(measured: Measured) -> dict[str, Any]:
+    """Return a measurement as JSON values, with its figure and unit; ``Measured`` can be read from it."""
+    ends = {} if measured.interval is None else dict(zip(("low", "high"), measured.interval, strict=True))
+    figure = {} if measured.figure is None else {"figure": measured.figure, **ends, "unit": measured.case.unit}
+    kept: dict[str, Any] = msgspec.to_builtins(measured)
+    return {**figure, **kept}
+
+
+def evidence_of(measured: Measured, group: str) -> Evidence:
+    """Return the record that is kept of a measurement; ``measured_of`` reads it back."""
+    case, setting, prepared = measured.case, measured.setting, measured.prepared
+    subject = prepared.subject
+    settings = {name: value for name, value in (("env", setting.env), ("options", setting.options)) if value}
+    kept: dict[str, Any] = msgspec.to_builtins(measured)
+    for name in ("verdict", "reason", "started_at", "time_ms"):
+        kept.pop(name, None)
+    for name in ("verdict", "reason", "subject", "log"):
+        kept["prepared"].pop(name, None)
+    return Evidence(
+        kind=KIND,
+        subject=subject_of(case, setting),
+        identity=identity_of(
+            {
+                "kind": KIND,
+                "case": case.id,
+                "parameters": case.parameters,
+                "env": setting.env,
+                "options": setting.options,
+                "device": subject.device_name,
+                "gfx_target": subject.gfx_target,
+                "versions": subject.versions,
+            }
+        ),
+        verdict=measured.verdict,
+        reason=measured.reason,
+        started_at=measured.started_at,
+        time_ms=measured.time_ms,
+        gfx_target=subject.gfx_target,
+        versions=subject.versions,
+        settings={"setting": setting.id, "device": subject.device, **settings},
+        detail={"device_name": subject.device_name, "measured": kept},
+        group=group,
+    )
+
+
+def measured_of(evidence: Evidence) -> Measured:
+    """Read a measurement back from its record.
+
+    Raises:
+        msgspec.ValidationError: It is no record of one, or a newer rocmend wrote it.
+    """
+    kept = dict(evidence.detail.get("measured") or {})
+    subject = Subject(
+        evidence.gfx_target,
+        str(evidence.settings.get("device", "")),
+        str(evidence.detail.get("device_name", "")),
+        evidence.versions,
+    )
+    outcome = {"verdict": evidence.verdict.value, "reason": evidence.reason}
+    kept["prepared"] = {**dict(kept.get("prepared") or {}), **outcome, "subject": msgspec.to_builtins(subject)}
+    kept |= {**outcome, "started_at": evidence.started_at, "time_ms": evidence.time_ms}
+    return msgspec.convert(kept, Measured, strict=False)

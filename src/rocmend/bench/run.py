@@ -1,0 +1,192 @@
+"""Running a suite: each case under each setting; what comes out is kept at once, and a run can be resumed."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import secrets
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocmend.bench.case import Case, Setting
+from rocmend.bench.conditions import machine_facts
+from rocmend.bench.measure import STANDARD, Effort, measure
+from rocmend.bench.records import KIND, BenchRun, Measured, evidence_of, measured_of, subject_of
+from rocmend.bench.session import NotStartedError, Prepared, Session
+from rocmend.bench.suite import Suite
+from rocmend.bench.telemetry import Telemetry
+from rocmend.core.errors import UsageError
+from rocmend.core.verdict import Verdict
+
+if TYPE_CHECKING:
+    from rocmend.machine.facts import Machine
+    from rocmend.store.store import Store
+
+OnStart = Callable[[str, int, int], None]
+"""Told what is done now: a text, how many cases are done, how many there are."""
+OnResult = Callable[[Measured, str, int, int], None]
+"""Told of a result: the run's id, how many cases and settings are done, of how many."""
+
+
+def run_suite(  # noqa: PLR0913  each of them is an option of the command
+    suite: Suite,
+    *,
+    store: Store | None = None,
+    machine: Machine | None = None,
+    effort: Effort = STANDARD,
+    resume: str | None = None,
+    on_start: OnStart = lambda _text, _done, _total: None,
+    on_result: OnResult = lambda _measured, _group, _done, _total: None,
+    stop: Callable[[], bool] = lambda: False,
+    watch: Telemetry | None = None,
+    notes: Sequence[str] = (),
+) -> BenchRun:
+    """Run a suite.
+
+    Args:
+        suite: Its cases and settings.
+        store: Where each result is kept as soon as it is there; None keeps none.
+        machine: Snapshot of this machine, kept with the records.
+        effort: How much is done for a figure.
+        resume: Id of a run to go on with, or ``last``; what it has measured is not measured again.
+        on_start: Told what is done now.
+        on_result: Told of each result.
+        stop: Asked often; the run ends where it says True.
+        watch: Reads sensors while blocks run.
+        notes: What is to be known about the run.
+
+    Raises:
+        UsageError: There is no such run to go on with.
+        NotStartedError: Nothing can be measured: no torch, no such device.
+    """
+    group, finished = _finished(store, suite, resume)
+    run = _Run(suite, group, store, machine, effort, on_start, on_result, stop, watch)
+    found = run.all(finished)
+    return msgspec.structs.replace(found, notes=(*found.notes, *notes))
+
+
+def new_group(suite: str) -> str:
+    """Return the id of a new run; ids sort by time."""
+    return f"{KIND}-{suite}-{dt.datetime.now(dt.UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+
+
+def _finished(store: Store | None, suite: Suite, group: str | None) -> tuple[str, dict[str, Measured]]:
+    if group is None:
+        return new_group(suite.name), {}
+    if store is None:
+        raise UsageError("--resume", "a run can only be resumed from a store.")
+    if group == "last":
+        group = store.last_group(f"{KIND}-{suite.name}-") or group
+    found: dict[str, Measured] = {}
+    for row in store.query(kind=KIND, group=group):
+        if row.evidence.verdict not in {Verdict.INFRA, Verdict.SKIPPED}:
+            found.setdefault(row.evidence.subject, measured_of(row.evidence))
+    if not found:
+        raise UsageError(
+            "--resume", f"the store has no run {group!r}.", next_step="`rocmend store ls` lists what it has."
+        )
+    return group, found
+
+
+class _Run:
+    """One run: opens sessions, hands out cases, keeps what comes back."""
+
+    def __init__(  # noqa: PLR0913, PLR0917  it is made in one place, from that function's arguments
+        self,
+        suite: Suite,
+        group: str,
+        store: Store | None,
+        machine: Machine | None,
+        effort: Effort,
+        on_start: OnStart,
+        on_result: OnResult,
+        stop: Callable[[], bool],
+        watch: Telemetry | None,
+    ) -> None:
+        self.suite, self.group, self.store, self.machine = suite, group, store, machine
+        self.effort, self.on_start, self.on_result, self.stop = effort, on_start, on_result, stop
+        self.watch = watch
+        self.settings = {setting.id: setting for setting in suite.settings()}
+        self.results: dict[str, Measured] = {}
+        self.quarantine = ""
+        self._done = 0
+
+    def all(self, finished: dict[str, Measured]) -> BenchRun:
+        """Measure all that is not finished."""
+        cases = self.suite.cases()
+        wanted = [(case, setting) for case in cases for setting in self.settings.values()]
+        names = [subject_of(case, setting) for case, setting in wanted]
+        self.results = {name: finished[name] for name in names if name in finished}
+        resumed, self._done = len(self.results), len(self.results)
+        with contextlib.ExitStack() as stack:
+            sessions: dict[str, Session] = {}
+            for case in cases:
+                if self.quarantine or self.stop():
+                    break
+                try:
+                    self._case(case, sessions, stack, len(names))
+                except NotStartedError as error:
+                    if not self.results:
+                        raise
+                    self.quarantine = str(error)
+        results = tuple(self.results[name] for name in names if name in self.results)
+        return BenchRun(
+            group=self.group,
+            suite=self.suite.name,
+            title=self.suite.title,
+            settings=tuple(self.settings.values()),
+            results=results,
+            resumed=resumed,
+            not_run=tuple(name for name in names if name not in self.results),
+            quarantine=self.quarantine,
+            notes=tuple(_without(self.suite.left_out())),
+            conclusions=tuple(self.suite.conclusions(results)),
+            machine=machine_facts(self.machine) if self.machine is not None else {},
+        )
+
+    def _case(self, case: Case, sessions: dict[str, Session], stack: contextlib.ExitStack, total: int) -> None:
+        waiting: dict[str, Session] = {}
+        for name, setting in self.settings.items():
+            if subject_of(case, setting) in self.results:
+                continue
+            if reason := self.suite.applies(case, setting):
+                self._keep(_skipped(case, setting, reason), total)
+                continue
+            if name not in sessions:
+                sessions[name] = stack.enter_context(self.suite.open(setting, self.stop))
+            waiting[name] = sessions[name]
+
+        def step(setting: str, what: str) -> None:
+            self.on_start(f"{case.title or case.id}, {setting}: {what}", self._done, total)
+
+        for name, measured in measure(case, waiting, self.effort, step, self.watch).items():
+            if measured.verdict is Verdict.SKIPPED and self.stop():
+                continue  # it was cut short, and is measured again when the run goes on
+            bounds = self.suite.bounds(case, measured.subject, self.machine) if measured.summary else ()
+            setting = self.settings[name]
+            self._keep(msgspec.structs.replace(measured, setting=setting, bounds=bounds), total)
+            self.quarantine = self.quarantine or measured.prepared.quarantine
+
+    def _keep(self, measured: Measured, total: int) -> None:
+        self.results[subject_of(measured.case, measured.setting)] = measured
+        self._done += 1
+        if self.store is not None:
+            log = {"output.log": measured.prepared.log.encode()} if measured.prepared.log else None
+            self.store.add(evidence_of(measured, self.group), machine=self.machine, artifacts=log)
+        self.on_result(measured, self.group, self._done, total)
+
+
+def _without(left_out: dict[str, str]) -> list[str]:
+    """Return sentences about what was left out, what has the same reason together."""
+    reasons: dict[str, list[str]] = {}
+    for name, reason in left_out.items():
+        reasons.setdefault(reason, []).append(name)
+    return [f"Not measured: {', '.join(names)} ({reason})" for reason, names in reasons.items()]
+
+
+def _skipped(case: Case, setting: Setting, reason: str) -> Measured:
+    now = dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds")
+    prepared = Prepared(Verdict.UNSUPPORTED, reason)
+    return Measured(case, Verdict.UNSUPPORTED, reason, prepared, (), None, now, 0.0, setting)

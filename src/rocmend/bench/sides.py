@@ -1,0 +1,152 @@
+"""What is compared: a run of the store, a run in a file, or one setting of either."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from rocmend.bench.case import Setting
+from rocmend.bench.conditions import machine_facts
+from rocmend.bench.records import KIND, BenchRun, Measured, measured_of
+from rocmend.core.documents import decode_json, read_document
+from rocmend.core.errors import DataError, UsageError
+from rocmend.core.evidence import Evidence
+from rocmend.core.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from rocmend.store.store import Store
+
+T = TypeVar("T")
+
+MAX_BYTES = 256 << 20
+_WRITES = "`rocmend bench … --json` writes one."
+_LAST = re.compile(r"last(?:~(\d{1,4}))?")
+
+
+class Side(msgspec.Struct, frozen=True):
+    """One of the two that are compared.
+
+    Attributes:
+        label: As it was named.
+        results: Its measurements.
+        machine: What is known about its machine, by name.
+    """
+
+    label: str
+    results: tuple[Measured, ...]
+    machine: dict[str, str] = {}
+
+    @property
+    def settings(self) -> dict[str, Setting]:
+        """Its settings by id."""
+        return {item.setting.id: item.setting for item in self.results}
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Versions of what ran; several of one package are named together."""
+        found: dict[str, list[str]] = {}
+        for item in self.results:
+            for name, version in item.subject.versions.items():
+                if version not in found.setdefault(name, []):
+                    found[name].append(version)
+        return {name: ", ".join(versions) for name, versions in found.items()}
+
+    @property
+    def device(self) -> str:
+        """The devices that it ran on."""
+        names = dict.fromkeys(
+            f"{item.subject.device_name} ({item.subject.gfx_target})"
+            for item in self.results
+            if item.subject.device_name
+        )
+        return ", ".join(names)
+
+
+def read_side(text: str, store: Callable[[], Store]) -> Side:
+    """Read what a text names.
+
+    Args:
+        text: A file, the id of a run, ``last``, ``last~1`` for the one before; with ``@SETTING`` one setting of it.
+        store: Opens the store, where it is needed.
+
+    Raises:
+        UsageError: There is no such run, file or setting.
+        DataError: A file holds no run.
+    """
+    name, _, setting = (text, "", "") if _is_file(text) else text.partition("@")
+    side = _file(Path(name)) if _is_file(name) else _run(name, store)
+    side = msgspec.structs.replace(side, label=text)
+    if not setting:
+        return side
+    chosen = tuple(item for item in side.results if item.setting.id == setting)
+    if not chosen:
+        raise UsageError(
+            text,
+            f"it has no setting {setting!r}.",
+            why=did_you_mean(setting, side.settings),
+            next_step=f"It has: {', '.join(side.settings)}.",
+        )
+    return msgspec.structs.replace(side, results=chosen)
+
+
+def _is_file(text: str) -> bool:
+    return bool(text) and Path(text).is_file()
+
+
+def _run(name: str, store: Callable[[], Store]) -> Side:
+    looks_like_file = "/" in name or name.endswith((".json", ".jsonl"))
+    if looks_like_file:
+        raise UsageError(name, "there is no such file.", next_step="A run is named by its id, or `last`.")
+    opened = store()
+    group = name
+    if counted := _LAST.fullmatch(name):
+        groups = [found.group for found in opened.groups() if found.group.startswith(f"{KIND}-")]
+        back = int(counted[1] or 0)
+        group = groups[back] if back < len(groups) else name
+    rows = list(opened.query(kind=KIND, group=group))
+    found: dict[str, Measured] = {}
+    for row in rows:
+        found.setdefault(row.evidence.subject, measured_of(row.evidence))
+    if not found:
+        raise UsageError(
+            name,
+            "the store has no such run of a benchmark.",
+            next_step="`rocmend store ls --groups` lists what it has; a file is named by its path.",
+        )
+    machine = next((row.evidence.machine for row in rows if row.evidence.machine), "")
+    facts = machine_facts(opened.machine(machine)) if machine else {}
+    return Side(group, tuple(sorted(found.values(), key=lambda item: (item.started_at, item.case.id))), facts)
+
+
+def _file(path: Path) -> Side:
+    data = read_document(path, max_bytes=MAX_BYTES)
+    if path.suffix == ".jsonl":
+        rows = tuple(_row(line, path) for line in data.splitlines() if line.strip())
+        if not rows:
+            raise DataError(str(path), "is empty.", next_step=_WRITES)
+        return Side(str(path), rows)
+    whole = decode_json(data, dict[str, Any], subject=str(path))
+    held = whole.get("data", whole)
+    if not isinstance(held, dict) or not held.get("results"):
+        raise DataError(str(path), "holds no run of a benchmark.", next_step=_WRITES)
+    run = _converted(held, BenchRun, path)
+    return Side(str(path), run.results, run.machine)
+
+
+def _row(line: bytes, path: Path) -> Measured:
+    """Read a line of ``bench … --format jsonl``, or of ``store ls --format jsonl``."""
+    row = decode_json(line, dict[str, Any], subject=str(path))
+    if isinstance(row.get("evidence"), dict):
+        return measured_of(_converted(row["evidence"], Evidence, path))
+    return _converted(row, Measured, path)
+
+
+def _converted(value: dict[str, Any], kind: type[T], path: Path) -> T:
+    try:
+        return msgspec.convert(value, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise DataError(str(path), f"holds no run of a benchmark: {error}.", next_step=_WRITES) from error

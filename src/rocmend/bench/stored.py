@@ -1,0 +1,73 @@
+"""Runs as the store has them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocmend.bench.conditions import machine_facts
+from rocmend.bench.records import IMPORTED, KIND, BenchRun, Measured, measured_of
+from rocmend.core.errors import UsageError
+from rocmend.core.suggest import unknown
+
+if TYPE_CHECKING:
+    from rocmend.store.store import Store
+
+TITLES = {
+    "gemm": "Matrix products",
+    "memory": "Memory",
+    "nn": "Networks",
+    "llama": "llama.cpp",
+    "mlx": "MLX",
+    "kernels": "Kernels",
+    "serve": "Servers under load",
+}
+"""What the suites measure, in the order of a report."""
+
+
+def stored_run(store: Store, group: str) -> BenchRun:
+    """Return a run; of repeats of a case the newest.
+
+    Raises:
+        UsageError: There is no such run.
+    """
+    found: dict[str, Measured] = {}
+    machine = ""
+    own = list(store.query(kind=KIND, group=group))
+    for row in own or store.query(kind=IMPORTED, group=group):  # others' results where their import is named
+        try:
+            found.setdefault(row.evidence.subject, measured_of(row.evidence))
+        except msgspec.ValidationError:
+            continue  # an older kind of record, of which only the store's own commands know
+        machine = machine or row.evidence.machine
+    if not found:
+        runs = [known.group for known in store.groups() if f"{KIND}-" in known.group]
+        raise unknown("report", "run of a benchmark", group, runs, listed="rocmend store ls --groups")
+    results = tuple(sorted(found.values(), key=lambda item: item.started_at))
+    settings = {item.setting.id: item.setting for item in results}
+    suite = results[0].case.suite
+    facts = machine_facts(store.machine(machine)) if machine else {}
+    return BenchRun(group, suite, TITLES.get(suite, suite), tuple(settings.values()), results, machine=facts)
+
+
+def chosen_runs(store: Store, selection: tuple[str, ...]) -> list[BenchRun]:
+    """Return the runs that a report is of, in its order.
+
+    Args:
+        store: Where they are.
+        selection: Suites and runs; none for the newest run of each suite.
+
+    Raises:
+        UsageError: There is no such run, or the suite has none.
+    """
+    groups: list[str] = []
+    for name in selection or tuple(TITLES):
+        newest = store.last_group(f"{KIND}-{name}-") if name in TITLES else name
+        if newest is not None:
+            groups.append(newest)
+        elif selection:
+            raise UsageError("report", f"the store has no run of `rocmend bench {name}`.")
+    runs = [stored_run(store, group) for group in dict.fromkeys(groups)]
+    order = list(TITLES)
+    return sorted(runs, key=lambda run: order.index(run.suite) if run.suite in order else len(order))

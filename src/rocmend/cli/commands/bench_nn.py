@@ -1,0 +1,96 @@
+"""``rocmend bench nn``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from rocmend.bench.networks import CATALOGUE, INFERENCE, TRAINING
+from rocmend.cli.base import OneOf, rocmend_command
+from rocmend.cli.bench import bench_options, run_bench
+from rocmend.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from rocmend.bench.case import Case
+    from rocmend.bench.suites.nn import Networks
+    from rocmend.cli.bench import Bench, BenchOptions
+
+_DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
+_PRESETS = ("quick", "seed", "full", "tiny")
+
+
+@rocmend_command(
+    "nn",
+    examples=(
+        ("rocmend bench nn", "ResNet-50 and BERT-base, a quick look"),
+        ("rocmend bench nn --preset seed", "five networks, batch 32 in fp16: what most tables of GPUs have"),
+        (
+            "rocmend bench nn --model vit-b-16 --task training --dtype bf16 --setting eager --setting compile",
+            "what torch.compile does for a training step",
+        ),
+    ),
+)
+@click.option("--model", "models", type=OneOf(CATALOGUE), multiple=True, help="Only this network. Repeatable.")
+@click.option(
+    "--preset",
+    type=OneOf(_PRESETS),
+    default=None,
+    help="quick: two networks (the default); seed: five, batch 32 in fp16; full: all; tiny: tiny ones, to try it.",
+)
+@click.option(
+    "--task", "tasks", type=OneOf((INFERENCE, TRAINING)), multiple=True, help="Instead of the preset's. Repeatable."
+)
+@click.option("--batch", type=click.IntRange(1, 65536), default=None, help="Samples of a run.")
+@click.option(
+    "--dtype", "dtypes", type=OneOf(_DTYPES), multiple=True, help="Dtype; of autocast in training. Repeatable."
+)
+@click.option(
+    "--own", is_flag=True, help="Use rocmend's definitions, even where torchvision, timm or transformers is installed."
+)
+@bench_options
+def command(
+    models: tuple[str, ...],
+    preset: str | None,
+    tasks: tuple[str, ...],
+    batch: int | None,
+    dtypes: tuple[str, ...],
+    own: bool,
+    common: BenchOptions,
+) -> None:
+    """Measure neural networks.
+
+    Inference, and training steps (forward, backward, optimizer) of ResNet, ViT, BERT, a UNet block and a small language
+    model, with random weights: nothing is downloaded. Settings are eager, compile and channels-last. Outputs, losses
+    and gradients are first compared with the same network on the CPU; what is wrong gets no figure. A batch that does
+    not fit into memory is reported with one that does. The first run, which may compile or search for minutes, is
+    reported apart. Exit code 1 means that something has no figure.
+    """
+    from rocmend.bench.suites.nn import PRESETS, network_cases
+
+    chosen = PRESETS[preset or ("seed" if models else "quick")]
+    cases = network_cases(
+        tuple(dict.fromkeys(models)) or chosen.networks,
+        tuple(dict.fromkeys(tasks)) or chosen.tasks,
+        tuple(_DTYPES[name] for name in dict.fromkeys(dtypes)) or chosen.dtypes,
+        batch or chosen.batch,
+        own_batch=batch is None,
+        tiny=chosen.tiny,
+        definition="own" if own else "auto",
+    )
+    if not cases:
+        raise UsageError("--task", f"{', '.join(models)} has no training step.", next_step="Use --task inference.")
+    if chosen is PRESETS["quick"]:
+        common = msgspec.structs.replace(common, quick=True)
+    run_bench("bench nn", common, lambda bench: _suite(bench, cases, chosen.settings))
+
+
+def _suite(bench: Bench, cases: list[Case], preset: tuple[str, ...]) -> Networks:
+    """Make the suite: with all settings where some are asked for by name, or are to be listed."""
+    from rocmend.bench.suites.nn import LIMITS, SETTINGS, Networks
+
+    common = bench.common
+    wanted = SETTINGS if common.settings or common.list_only else preset
+    torch = msgspec.structs.replace(bench.torch, limits=LIMITS)
+    return Networks(torch, cases, [SETTINGS[name] for name in wanted])

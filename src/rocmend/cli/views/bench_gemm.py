@@ -1,0 +1,63 @@
+"""Rooflines of matrix products."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rocmend.bench.records import BenchRun, Measured
+from rocmend.bench.suites.gemm_cases import PEAK, bytes_of, short_dtype
+from rocmend.report.document import Axis, Block, Plot, Point, Series, SeriesKind
+
+_LEAST = 3
+"""Products of a dtype that are drawn; fewer are read in the table."""
+
+
+def rooflines(run: BenchRun) -> list[Block]:
+    """Draw the speed of products over their arithmetic intensity, a plot for each dtype, with what bounds them."""
+    timed = [result for result in run.results if result.figure is not None]
+    plots: list[Block] = []
+    for dtype in dict.fromkeys(short_dtype(result.case) for result in timed):
+        mine = [result for result in timed if short_dtype(result.case) == dtype]
+        if len({result.case.id for result in mine}) >= _LEAST:
+            plots.append(_plot(dtype, mine))
+    return plots
+
+
+def _intensity(result: Measured) -> float:
+    return result.case.work / bytes_of(result.case)
+
+
+def _plot(dtype: str, results: Sequence[Measured]) -> Plot:
+    series = []
+    for setting in dict.fromkeys(result.setting.id for result in results):
+        points = tuple(
+            Point(_intensity(result), result.figure or 0.0, result.case.title, result.interval or ())
+            for result in results
+            if result.setting.id == setting
+        )
+        series.append(Series(setting, points, SeriesKind.POINTS))
+    unit = results[0].case.unit
+    return Plot(
+        Axis("Operations for each byte read or written", log=True),
+        Axis("Speed", unit, log=True),
+        (_roof(results), *series),
+        f"Roofline, {dtype}",
+    )
+
+
+def _roof(results: Sequence[Measured]) -> Series:
+    """Return what bounds the products: memory, rising, then arithmetic, or the best figure where no peak is known."""
+    bounds = [(bound, _intensity(result)) for result in results for bound in result.bounds]
+    peak = next((bound.figure for bound, _ in bounds if bound.name == PEAK), None)
+    slopes = [bound.figure / intensity for bound, intensity in bounds if bound.name != PEAK]
+    top = peak or max(result.figure or 0.0 for result in results)
+    name = PEAK if peak else "highest figure of the run"
+    low, high = min(map(_intensity, results)), max(map(_intensity, results))
+    if not slopes:
+        return Series(name, (Point(low, top), Point(high, top)), SeriesKind.LIMIT)
+    slope = max(slopes)
+    ridge = top / slope
+    points = [Point(low, min(top, slope * low)), Point(high, min(top, slope * high))]
+    if low < ridge < high:
+        points.insert(1, Point(ridge, top))
+    return Series(f"memory bandwidth and {name}", tuple(points), SeriesKind.LIMIT)

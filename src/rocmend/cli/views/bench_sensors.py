@@ -1,0 +1,75 @@
+"""How what sensors said during a benchmark is laid out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rocmend.bench.case import Case
+from rocmend.bench.records import BenchRun, Measured
+from rocmend.report.document import Block, Table, Text, Tone, table
+
+MARK = "*"
+"""Stands after a figure whose clocks were not steady."""
+MOST_NAMED = 6
+_COLUMNS = (
+    ("clock_mhz", "GPU MHz"),
+    ("memory_clock_mhz", "memory MHz"),
+    ("power_w", "W"),
+    ("temperature_c", "°C"),
+    ("cpu_clock_mhz", "CPU MHz"),
+)
+
+
+def mark(item: Measured) -> str:
+    """Return what stands after a figure: a mark where its clocks were not steady."""
+    return MARK if item.telemetry.get("notes") else ""
+
+
+def sensor_notes(run: BenchRun) -> list[Block]:
+    """Lay out what is to be known about figures that are marked, alike ones together."""
+    groups: dict[str, list[Measured]] = {}
+    for item in run.results:
+        for note in item.telemetry.get("notes", ()):
+            groups.setdefault(_kind(str(note)), []).append(item)
+    lines = []
+    for items in groups.values():
+        first = next(str(note) for note in items[0].telemetry["notes"] if groups.get(_kind(str(note))) is items)
+        more = f", and {len(items) - 1} more alike" if len(items) > 1 else ""
+        lines.append(f"- {_label(items[0].case)} ({items[0].setting.id}): {first}{more}.")
+    return [Text(f"\\{MARK} Clocks were not steady:\n\n" + "\n".join(lines), Tone.WARNING)] if lines else []
+
+
+def _kind(note: str) -> str:
+    """Return what a note is about, without its figures."""
+    return note.partition(" by ")[0] if note.startswith("the clock") else note.partition(" in ")[0]
+
+
+def sensor_table(results: Sequence[Measured], *, settings: bool) -> list[Table]:
+    """Lay out clocks, power and temperature, as means and, where they changed, from the lowest block to the highest.
+
+    Args:
+        results: What was measured.
+        settings: Name the settings.
+    """
+    columns = [column for column in _COLUMNS if any(column[0] in item.telemetry for item in results)]
+    if not columns:
+        return []
+    rows = []
+    for item in results:
+        if item.telemetry:
+            name = f"{_label(item.case)}{f' @ {item.setting.id}' if settings else ''}"
+            rows.append([name, *(_range(item.telemetry.get(field)) for field, _ in columns)])
+    return [table(["case", *(title for _, title in columns)], rows, "While it ran")]
+
+
+def _range(found: dict[str, float] | None) -> str:
+    if not found:
+        return ""
+    low, high = found["low"], found["high"]
+    if high - low <= 0.02 * high:
+        return f"{found['mean']:,.0f}"
+    return f"{found['mean']:,.0f} ({low:,.0f} to {high:,.0f})"
+
+
+def _label(case: Case) -> str:
+    return case.title or case.id.removeprefix(f"{case.suite}/")

@@ -1,0 +1,110 @@
+"""How two compared runs of a benchmark are laid out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rocmend.bench.compare import Change, Changed
+from rocmend.bench.stats import Difference
+from rocmend.cli.views.bench import TONES, counts_text, escaped, figure_text, overall_text
+from rocmend.core.units import count_text
+from rocmend.core.verdict import Verdict
+from rocmend.report.document import Block, Cell, Document, Section, Text, Tone, table
+from rocmend.report.junit import Case, Suite
+
+MOST_NAMED = 10
+"""Cases named that only one of the two has, before the rest is counted."""
+
+
+def changed_document(found: Changed) -> Document:
+    """Lay out a comparison: the answer, a table by case, and what else differs."""
+    summary, tone = _summary(found)
+    blocks: list[Block] = [_table(found)]
+    blocks += _incomparable(found.changes)
+    for label, names in ((found.a, found.only_a), (found.b, found.only_b)):
+        if names:
+            more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+            named = ", ".join(f"`{name}`" for name in names[:MOST_NAMED])
+            blocks.append(Text(f"Only in {escaped(label)}: {named}{more}.", Tone.MUTED))
+    rows = [list(row) for row in found.differs]
+    if found.device_a != found.device_b:
+        rows.insert(0, ["device", found.device_a, found.device_b])
+    if rows:
+        made = table(["", "A", "B"], [[value or "not set" for value in row] for row in rows])
+        blocks.append(Section("What else differs", (made,)))
+    return Document("B compared with A", summary, tone, tuple(blocks), f"A is {found.a}, B is {found.b}.")
+
+
+def _summary(found: Changed) -> tuple[str, Tone]:
+    counts = counts_text([change.comparison for change in found.changes])
+    text = f"B against A, {count_text(len(found.changes), 'case')}: {counts}"
+    text += f"; {overall_text(found.overall)}." if found.overall else "."
+    slower = sum(change.beyond for change in found.changes)
+    lost = sum(change.lost for change in found.changes)
+    if slower:
+        text += f" {count_text(slower, 'case')} slower by more than {found.limit * 100:.3g} %."
+    if lost:
+        text += f" {count_text(lost, 'case')} lost the figure."
+    if found.worse:
+        return text, Tone.ERROR
+    if found.count(Difference.SLOWER) or found.count(Difference.INCOMPARABLE):
+        return text, Tone.WARNING
+    return text, Tone.GOOD
+
+
+def _table(found: Changed) -> Block:
+    rows: list[list[str | Cell]] = []
+    order = [Difference.SLOWER, Difference.FASTER, Difference.NONE, Difference.INCOMPARABLE]
+    for change in sorted(
+        found.changes,
+        key=lambda change: (not change.lost, order.index(change.comparison.difference), change.comparison.ratio or 0.0),
+    ):
+        made = change.comparison
+        tone = Tone.ERROR if change.beyond or change.lost else TONES.get(made.difference, Tone.PLAIN)
+        rows.append(
+            [
+                _name(change),
+                f"{figure_text(change.figure_a)} → {figure_text(change.figure_b) or 'none'} {change.unit}",
+                "" if made.ratio is None else f"{made.ratio:.3f}x",
+                "" if made.low is None or made.high is None else f"{made.low:.3f} to {made.high:.3f}",
+                Cell(made.difference.value, tone),
+            ]
+        )
+    return table(["case", "figure", "speed", "95 % interval", ""], rows)
+
+
+def _name(change: Change) -> str:
+    return f"{change.title} @ {change.setting}" if change.setting else change.title
+
+
+def _incomparable(changes: Sequence[Change]) -> list[Block]:
+    """List why cases can't be compared, those with the same reason together."""
+    reasons: dict[str, list[Change]] = {}
+    for change in changes:
+        if change.comparison.reason:
+            reasons.setdefault(change.comparison.reason, []).append(change)
+    lines = []
+    for reason, alike in reasons.items():
+        more = f" and {len(alike) - 1} more" if len(alike) > 1 else ""
+        lines.append(f"- {escaped(_name(alike[0]))}{more}: {escaped(reason)}")
+    return [Section("Incomparable", (Text("\n".join(lines)),))] if lines else []
+
+
+def junit_suite(found: Changed) -> Suite:
+    """Return a comparison as a JUnit suite: a case slower than the limit is ``slow``, one without a figure failed."""
+    return Suite(tuple(map(_junit_case, found.changes)), f"rocmend compare {found.a} {found.b}")
+
+
+def _junit_case(change: Change) -> Case:
+    made = change.comparison
+    if change.lost:
+        verdict, message = Verdict.WRONG_OUTPUT, f"no figure any more: {made.reason}"
+    elif change.beyond:
+        verdict = Verdict.SLOW
+        message = f"{made.ratio:.3f}x the speed ({made.low:.3f} to {made.high:.3f})"
+    elif made.difference is Difference.INCOMPARABLE:
+        verdict, message = Verdict.SKIPPED, made.reason
+    else:
+        verdict, message = Verdict.PASS, ""
+    suite = change.case.partition("/")[0]
+    return Case(_name(change), f"bench.{suite}", 0.0, verdict, message)

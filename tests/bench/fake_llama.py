@@ -1,0 +1,185 @@
+"""A llama-bench that computes nothing: it has the options, the output and the faults of several generations."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import struct
+import sys
+from pathlib import Path
+
+_OLD_HELP = """usage: {program} [options]
+
+options:
+  -h, --help
+  -m, --model <filename>              (default: models/7B/ggml-model-q4_0.gguf)
+  -p, --n-prompt <n>                  (default: 512)
+  -n, --n-gen <n>                     (default: 128)
+  -b, --batch-size <n>                (default: 512)
+  -t, --threads <n>                   (default: 8)
+  -ngl, --n-gpu-layers <n>            (default: 99)
+  -mmp, --mmap <0|1>                  (default: 1)
+  -r, --repetitions <n>               (default: 5)
+  -o, --output <csv|json|md|sql>      (default: md)
+  -v, --verbose                       (default: 0)
+
+Multiple values can be given for each parameter by separating them with ','.
+"""
+_NEW_HELP = """usage: {program} [options]
+
+options:
+  -h, --help
+  -r, --repetitions <n>                       number of times to repeat each test (default: 5)
+  -o, --output <csv|json|jsonl|md|sql>        output format printed to stdout (default: md)
+  --list-devices                              list available devices and exit
+  -v, --verbose                               verbose output
+  --progress                                  print test progress indicators
+
+test parameters:
+  -m, --model <filename>                            (default: models/7B/ggml-model-q4_0.gguf)
+  -p, --n-prompt <n>                                (default: 512)
+  -n, --n-gen <n>                                   (default: 128)
+  -d, --n-depth <n>                                 (default: 0)
+  -ub, --ubatch-size <n>                            (default: 512)
+  -t, --threads <n>                                 (default: 8)
+  -ngl, --n-gpu-layers <n>                          (default: 99)
+  -fa, --flash-attn <on|off|auto>                   (default: auto)
+  -dev, --device <dev0/dev1/...>                    (default: auto)
+  -lm, --load-mode <auto|none|mmap|mlock|dio>       (default: auto)
+  -mmp, --mmap <0|1>                                (DEPRECATED IN FAVOUR OF --load-mode)
+"""
+_ROCM = "ggml_cuda_init: found 1 ROCm devices (Total VRAM: 65536 MiB):"
+_ROCM_DEVICE = "  Device 0: AMD Radeon Test, gfx1151 (0x1151), VMM: no, Wave Size: 32, VRAM: 65536 MiB"
+
+
+def write_program(folder: Path, *, old: bool = False, faults: dict[str, str] | None = None) -> Path:
+    """Write the program.
+
+    Args:
+        folder: Where it is put.
+        old: A generation without -d, -dev, -fa, --list-devices, --progress and jsonl.
+        faults: What goes wrong, by device (``ROCm0``, ``none``) or by test (``pp512@d2048``): ``abort``, ``hang``,
+            ``oom``, ``said``, ``cpu``, ``nothing``, ``killed``.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    program = folder / "llama-bench"
+    start = f"#!{sys.executable}\nimport sys\nsys.path.insert(0, {str(Path(__file__).parent)!r})\nimport fake_llama\n"
+    program.write_text(f"{start}fake_llama.main({old!r}, {faults or {}!r})\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    return program
+
+
+def write_completion(folder: Path, texts: dict[str, str]) -> Path:
+    """Write a llama-completion that generates a text by device."""
+    program = folder / "llama-completion"
+    program.write_text(
+        f"#!{sys.executable}\nimport sys\nif '--help' in sys.argv:\n    print('-m, --model FNAME\\n-dev, --device D\\n"
+        "-no-cnv, --no-conversation\\n-ngl, --gpu-layers N')\nelse:\n"
+        f"    print({texts!r}[sys.argv[sys.argv.index('-dev') + 1]])\n"
+    )
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    return program
+
+
+def write_model(path: Path) -> Path:
+    """Write the header of a model, and a little weight."""
+
+    def text(value: str) -> bytes:
+        return struct.pack("<Q", len(value)) + value.encode()
+
+    pairs = text("general.architecture") + struct.pack("<I", 8) + text("llama")
+    pairs += text("general.file_type") + struct.pack("<II", 4, 15)
+    pairs += text("llama.context_length") + struct.pack("<II", 4, 4096)
+    pairs += text("tokenizer.ggml.tokens") + struct.pack("<IIQ", 9, 8, 2) + text("a") + text("b")
+    infos = text("token_embd.weight") + struct.pack("<IQQIQ", 2, 64, 32, 0, 0)
+    path.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 1, 4) + pairs + infos + bytes(64))
+    return path
+
+
+def main(old: bool, faults: dict[str, str]) -> None:
+    """Do what llama-bench does with these arguments."""
+    arguments = sys.argv[1:]
+    if not old or arguments != ["--help"]:
+        _say("load_backend: loaded CPU backend", err=True)
+    no_gpu = os.environ.get("HIP_VISIBLE_DEVICES") == "-1" or faults.get("devices") == "no"
+    if not no_gpu:
+        _say(f"{_ROCM}\n{_ROCM_DEVICE}", err=True)
+    if arguments == ["--help"]:
+        _say((_OLD_HELP if old else _NEW_HELP).format(program=sys.argv[0]))
+        return
+    if arguments == ["--list-devices"]:
+        _say("Available devices:" + ("" if no_gpu else "\n  ROCm0: AMD Radeon Test (65536 MiB, 65000 MiB free)"))
+        return
+    known = {word for line in (_OLD_HELP if old else _NEW_HELP).splitlines() for word in line.replace(",", " ").split()}
+    for word in arguments:
+        if word.startswith("-") and not word[1:].isdigit() and (word not in known or (word == "-mmp" and not old)):
+            _say(f"error: invalid parameter for argument: {word}", err=True)
+            sys.exit(1)
+    _run(_Test(arguments, no_gpu=no_gpu), old=old, faults=faults)
+
+
+class _Test:
+    def __init__(self, arguments: list[str], *, no_gpu: bool) -> None:
+        self.arguments = arguments
+        self.prompt, self.generate = int(self.after("-p")), int(self.after("-n"))
+        self.depth, self.repetitions = int(self.after("-d")), int(self.after("-r", "5"))
+        self.layers = 0 if no_gpu else int(self.after("-ngl"))
+        self.device = self.after("-dev", "none" if not self.layers else "ROCm0")
+        self.name = f"pp{self.prompt}" if self.prompt else f"tg{self.generate}"
+        self.name += f"@d{self.depth}" if self.depth else ""
+
+    def after(self, name: str, default: str = "0") -> str:
+        return self.arguments[self.arguments.index(name) + 1] if name in self.arguments else default
+
+
+def _run(test: _Test, *, old: bool, faults: dict[str, str]) -> None:
+    fault = faults.get(test.name) or faults.get(test.device, "")
+    if fault == "killed" and not Path(faults["mark"]).exists():
+        Path(faults["mark"]).touch()
+        os.kill(os.getpid(), 9)
+    _fail(fault)
+    layers = 0 if fault == "cpu" else test.layers
+    on_gpu = layers and test.device != "none"
+    if "-v" in test.arguments:
+        name = "llm_load_tensors" if old else "load_tensors"
+        _say(f"{name}: offloaded {33 if on_gpu else 0}/33 layers to GPU", err=True)
+        kind = "" if old else " model"
+        _say(f"{name}: {'ROCm0' if on_gpu else 'CPU'}{kind} buffer size = 100.00 MiB", err=True)
+    tokens = test.prompt + test.generate
+    seconds = (0.01 if on_gpu else 0.02) * (1 + test.depth / 4096)
+    samples = [int(seconds * 1e9) + index for index in range(test.repetitions)]
+    row = {
+        "build_commit": "abc1234", "build_number": 42, "cpu_info": "Test CPU", "gpu_info": "AMD Radeon Test",
+        "backends": "ROCm", "model_filename": test.after("-m"), "model_type": "llama 7B Q4_K - Medium",
+        "model_size": 1000, "model_n_params": 2048, "n_gpu_layers": layers, "n_prompt": test.prompt,
+        "n_gen": test.generate, "test_time": "2026-01-31T10:00:00Z", "avg_ns": samples[0], "stddev_ns": 0,
+        "avg_ts": tokens / seconds, "stddev_ts": 0.1, "samples_ns": samples,
+        "samples_ts": [1e9 * tokens / sample for sample in samples],
+    }  # fmt: skip
+    if not old:
+        row |= {"n_depth": test.depth, "devices": test.device}
+    if fault == "nothing":
+        row = {}
+    _say(json.dumps(row) if test.after("-o") == "jsonl" else json.dumps([row], indent=2))
+    if fault == "said":
+        _say("ggml_cuda_compute_forward: MUL_MAT failed\nROCm error: unspecified launch failure", err=True)
+
+
+def _fail(fault: str) -> None:
+    if fault == "abort":
+        _say("ggml/src/ggml-cuda/ggml-cuda.cu:89: ROCm error: out of order", err=True)
+        os.abort()
+    if fault == "oom":
+        _say("ggml_backend_cuda_buffer_type_alloc_buffer: failed to allocate buffer of size 9", err=True)
+        sys.exit(1)
+    if fault == "hang":
+        import time
+
+        time.sleep(3600)
+
+
+def _say(text: str, *, err: bool = False) -> None:
+    stream = sys.stderr if err else sys.stdout
+    stream.write(f"{text}\n")
+    stream.flush()

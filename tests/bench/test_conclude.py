@@ -1,0 +1,96 @@
+"""Statements about figures hold where the figures carry them, and nowhere else."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from rocmend.bench.case import Case, Setting
+from rocmend.bench.conclude import Conclusion, conclusions, fit
+from rocmend.bench.records import Measured
+from rocmend.bench.session import Prepared
+from rocmend.bench.stats import summarize
+from rocmend.core.verdict import Verdict
+
+
+def _result(setting: str, test: str, depth: int, speed: float, *, model: str = "7B", size: float = 0.0) -> Measured:
+    """Return a result of this speed, with 1 % of noise."""
+    noise = random.Random(f"{setting} {test} {depth} {model}")  # noqa: S311  noise
+    blocks = tuple(tuple(100 / speed * noise.lognormvariate(0, 0.01) for _ in range(5)) for _ in range(8))
+    parameters = {"model": model, "prompt": 0, "generate": 0, test: 100, "depth": depth}
+    if size:
+        parameters["size_bytes"] = size
+    case = Case(f"llama/{model}/{test}/{depth}", "llama", parameters, "tok/s", 100.0)
+    prepared = Prepared(Verdict.PASS)
+    summary = summarize(blocks)
+    return Measured(case, Verdict.PASS, "", prepared, blocks, summary, "2026-01-01", 1.0, Setting(setting))
+
+
+def _topic(found: list[Conclusion], topic: str) -> list[str]:
+    return [one.text for one in found if one.topic == topic]
+
+
+def test_the_best_for_prompts_and_for_generation_and_where_they_cross() -> None:
+    rocm = {0: (900, 48.0), 8192: (700, 43.0), 32768: (400, 36.0)}
+    vulkan = {0: (1100, 52.0), 8192: (690, 43.1), 32768: (200, 31.0)}
+    results = [
+        _result(name, test, depth, speeds[number])
+        for name, depths in (("rocm", rocm), ("vulkan", vulkan))
+        for depth, speeds in depths.items()
+        for number, test in enumerate(("prompt", "generate"))
+    ]
+    found = conclusions(results)
+    best = _topic(found, "best")
+    assert "7B: for reading a prompt with an empty cache, vulkan is the fastest" in best[0]
+    assert "with 32,768 tokens in the cache, rocm is the fastest" in best[1]
+    assert "100 % ahead" in best[1] or "99 % ahead" in best[1] or "101 % ahead" in best[1]
+    crossing = _topic(found, "crossing")
+    assert crossing[-1] == ("7B: for generating, rocm overtakes vulkan between 0 and 32,768 tokens in the cache.")
+    assert all(one.evidence for one in found)
+
+
+def test_equal_settings_are_not_ranked() -> None:
+    (found,) = conclusions([_result("one", "generate", 0, 50.0), _result("other", "generate", 0, 50.0)])
+    assert not found.shown
+    assert "no difference is shown between" in found.text
+
+
+def test_the_best_of_both_is_told_apart() -> None:
+    speeds = (("amdvlk", "prompt", 1200.0), ("amdvlk", "generate", 48.0), ("radv", "prompt", 900.0))
+    results = [_result(setting, test, 0, speed) for setting, test, speed in speeds]
+    found = conclusions([*results, _result("radv", "generate", 0, 53.0)])
+    assert any("(amdvlk) is not the best one for generation (radv)" in text for text in _topic(found, "best"))
+
+
+def test_decay_is_a_line_of_the_time() -> None:
+    results = [_result("rocm", "generate", depth, 1 / (0.02 + depth * 1e-6)) for depth in (0, 4096, 16384, 65536)]
+    (text,) = _topic(conclusions(results), "decay")
+    assert "77 % slower at 65,536 tokens than at 0" in text
+    assert "doubles after 20,000 tokens" in text
+
+
+def test_what_is_no_line_is_not_called_one() -> None:
+    results = [_result("rocm", "generate", depth, speed) for depth, speed in ((0, 50.0), (4096, 20.0), (8192, 45.0))]
+    (text,) = _topic(conclusions(results), "decay")
+    assert "a straight line does not describe it" in text
+
+
+def test_smaller_is_faster_with_a_bandwidth() -> None:
+    sizes = {"1B": 0.6e9, "7B": 3.8e9, "30B": 17e9}
+    results = [_result("rocm", "generate", 0, 200e9 / size, model=name, size=size) for name, size in sizes.items()]
+    (text,) = _topic(conclusions(results), "size")
+    assert "smaller is faster" in text
+    assert "200 GB of weights a second" in text or "199 GB" in text or "201 GB" in text
+
+
+def test_a_fit_goes_through_a_line() -> None:
+    line = fit([(0.0, 1.0), (1.0, 3.0), (2.0, 5.0)])
+    assert (line.start, line.slope, line.residual) == pytest.approx((1.0, 2.0, 0.0), abs=1e-12)
+
+
+def test_results_of_other_suites_say_nothing() -> None:
+    case = Case("gemm/a", "gemm", {}, "TFLOPS", 1.0)
+    blocks = ((1.0,) * 3,) * 3
+    other = Measured(case, Verdict.PASS, "", Prepared(Verdict.PASS), blocks, summarize(blocks), "2026-01-01", 1.0)
+    assert conclusions([other]) == []

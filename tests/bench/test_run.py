@@ -1,0 +1,108 @@
+"""A suite is run, what comes out is kept, and a run that was cut short is gone on with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rocmend.bench.case import DEFAULT, Case, Setting
+from rocmend.bench.measure import Effort
+from rocmend.bench.records import measured_of
+from rocmend.bench.run import run_suite
+from rocmend.bench.session import Block, Prepared, Session, Stop, Subject
+from rocmend.bench.suite import Suite
+from rocmend.core.verdict import Verdict
+from rocmend.store.store import Store
+
+EFFORT = Effort(block_s=0.0, least_blocks=3, most_blocks=3)
+
+
+class _Made(Session):
+    """Answers from a table: seconds by setting, verdicts by case."""
+
+    def __init__(self, setting: Setting, log: list[str]) -> None:
+        self.setting, self.log = setting, log
+
+    def prepare(self, case: Case) -> Prepared:
+        self.log.append(f"prepare {case.id} {self.setting.id}")
+        verdict = Verdict(case.parameters.get("verdict", "pass"))
+        return Prepared(verdict, "" if verdict is Verdict.PASS else "as asked", 0.5, subject=Subject("gfx1151"))
+
+    def block(self, case: Case, time_s: float, least: int = 1) -> Block:
+        del time_s
+        self.log.append(f"block {case.id} {self.setting.id}")
+        return Block((float(self.setting.options["seconds"]),) * least)
+
+    def close(self) -> None:
+        self.log.append(f"close {self.setting.id}")
+
+
+class _Suite(Suite):
+    name, title = "made", "Made-up cases"
+
+    def __init__(self, *cases: Case) -> None:
+        self.log: list[str] = []
+        self._cases = list(cases)
+
+    def cases(self) -> list[Case]:
+        return self._cases
+
+    def settings(self) -> list[Setting]:
+        return [Setting("slow", options={"seconds": 2.0}), Setting("fast", options={"seconds": 1.0})]
+
+    def open(self, setting: Setting, stop: Stop) -> Session:
+        del stop
+        return _Made(setting, self.log)
+
+
+def _case(name: str, verdict: str = "pass") -> Case:
+    return Case(f"made/{name}", "made", {"verdict": verdict}, "TFLOPS", 4e12)
+
+
+def test_settings_are_timed_in_turn_and_figures_follow() -> None:
+    suite = _Suite(_case("a"))
+    run = run_suite(suite, effort=EFFORT)
+    assert [result.figure for result in run.results] == [2.0, 4.0]
+    assert run.results[0].interval == (2.0, 2.0)
+    turns = [line.split()[-1] for line in suite.log if line.startswith("block")]
+    assert turns == ["slow", "fast", "fast", "slow", "fast", "slow"]
+    assert suite.log[-2:] == ["close fast", "close slow"]
+    assert run.clean
+
+
+def test_wrong_output_has_no_figure_and_others_go_on(tmp_path: Path) -> None:
+    suite = _Suite(_case("a", "wrong-output"), _case("b"))
+    with Store.open(tmp_path / "evidence.sqlite") as store:
+        run = run_suite(suite, effort=EFFORT, store=store)
+        rows = list(store.query(kind="bench", group=run.group))
+    assert [(result.verdict.value, result.figure) for result in run.results] == [
+        ("wrong-output", None),
+        ("wrong-output", None),
+        ("pass", 2.0),
+        ("pass", 4.0),
+    ]
+    assert not any(line.startswith("block made/a") for line in suite.log)
+    assert len(rows) == 4
+    assert not run.clean
+
+
+def test_a_run_goes_on_where_it_was_cut_short(tmp_path: Path) -> None:
+    cases = (_case("a"), _case("b"))
+    with Store.open(tmp_path / "evidence.sqlite") as store:
+        first = _Suite(*cases)
+        done: list[int] = []
+        cut = run_suite(first, effort=EFFORT, store=store, on_result=lambda *_: done.append(1), stop=lambda: bool(done))
+        assert len(cut.results) == 2
+        assert cut.not_run == ("made/b @ slow", "made/b @ fast")
+        second = _Suite(*cases)
+        whole = run_suite(second, effort=EFFORT, store=store, resume="last")
+    assert (whole.group, whole.resumed, whole.clean) == (cut.group, 2, True)
+    assert whole.results[:2] == cut.results
+    assert not any("made/a" in line for line in second.log)
+
+
+def test_a_record_gives_back_what_was_measured(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "evidence.sqlite") as store:
+        run = run_suite(_Suite(_case("a")), effort=EFFORT, store=store)
+        kept = [measured_of(row.evidence) for row in store.query(group=run.group)]
+    assert sorted(kept, key=lambda item: item.setting.id, reverse=True) == list(run.results)
+    assert kept[0].setting != DEFAULT

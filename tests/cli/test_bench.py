@@ -1,0 +1,157 @@
+"""The benchmark commands: what is listed, refused, measured, kept and gone on with."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from rocmend.bench.case import Case, Setting
+from rocmend.bench.records import BenchRun, Measured
+from rocmend.bench.session import Prepared, Subject
+from rocmend.bench.stats import summarize
+from rocmend.bench.suite import Bound
+from rocmend.cli.views.bench import run_document
+from rocmend.core.verdict import Verdict
+from rocmend.report import markdown, terminal
+from rocmend.report.document import Tone
+
+from .conftest import Done
+
+Run = Callable[..., Done]
+SMALL = ("bench", "gemm", "--device", "cpu", "--time", "50ms", "--quick", "--dtype", "fp32", "--shape", "16x16x16")
+
+
+def test_cases_and_settings_are_listed_and_nothing_is_started(rocmend: Run, tmp_path: Path) -> None:
+    store = tmp_path / "none.sqlite"
+    done = rocmend("bench", "gemm", "--shape", "8x16x32", "--list", "--json", "--store", store)
+    data = json.loads(done.out)["data"]
+    assert done.code == 0
+    assert [case["id"] for case in data["cases"]] == ["gemm/bfloat16/8x16x32/nn"]
+    assert not store.exists()
+    assert "1 case under 4 settings." in rocmend("bench", "gemm", "--shape", "8x16x32", "--list").out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--select", "gemm/bfloat16/1024x1024x1025*"), "--list shows"),
+        (("--setting", "defualt"), "default"),
+        (("--shape", "8x8"), "4096x4096x4096"),
+        (("--no-store", "--resume", "last"), "--no-store"),
+    ],
+)
+def test_what_fits_nothing_is_a_usage_error(rocmend: Run, words: tuple[str, ...], said: str) -> None:
+    done = rocmend("bench", "gemm", *words)
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+
+
+@pytest.mark.cpu
+def test_a_run_is_measured_kept_and_gone_on_with(installed: Run, tmp_path: Path) -> None:
+    store = ("--store", str(tmp_path / "evidence.sqlite"))
+    first = installed(*SMALL, *store, "--json")
+    assert first.code == 0, first.err
+    data = json.loads(first.out)["data"]
+    run = msgspec.convert(data, BenchRun, strict=False)
+    (result,) = run.results
+    assert result.figure == data["results"][0]["figure"] > 0
+    assert data["results"][0]["low"] <= result.figure <= data["results"][0]["high"]
+    assert (result.subject.gfx_target, len(result.blocks)) == ("cpu", 10)
+    again = installed(*SMALL, *store, "--resume", "last", "--format", "jsonl")
+    assert json.loads(again.out) == {"group": run.group, **data["results"][0]}
+
+
+@pytest.mark.cpu
+def test_a_device_that_is_not_there_is_an_error_and_says_what_to_do(installed: Run) -> None:
+    done = installed(*SMALL, "--no-store", "--device", "cuda:77")
+    assert (done.code, done.out) == (2, "")
+    assert "cuda:77 was asked for" in done.err
+    assert "--device cpu" in done.err
+
+
+def test_an_interpreter_without_torch_is_named(installed: Run, tmp_path: Path) -> None:
+    bare = tmp_path / "python"
+    bare.write_text('#!/bin/sh\nexec /usr/bin/env python3 -S "$@"\n')
+    bare.chmod(0o755)
+    done = installed(*SMALL, "--no-store", "--python", str(bare))
+    assert (done.code, done.out) == (2, "")
+    assert "rocmend: [" in done.err
+
+
+def _measured(case: Case, setting: Setting, seconds: float | None) -> Measured:
+    verdict = Verdict.PASS if seconds else Verdict.WRONG_OUTPUT
+    subject = Subject("gfx1151", "cuda:0", "Radeon 8060S", {"torch": "2.11"})
+    prepared = Prepared(verdict, "" if seconds else "error 0.5 of the sum", 0.25, subject=subject)
+    blocks = tuple((seconds * (1 + 0.001 * n),) * 3 for n in range(6)) if seconds else ()
+    summary = summarize(blocks) if seconds else None
+    bounds = (Bound(8.0, "peak", "product table"),)
+    return Measured(case, verdict, prepared.reason, prepared, blocks, summary, "2026-01-01", 1.0, setting, bounds)
+
+
+def test_a_run_answers_first_and_shows_figures_side_by_side() -> None:
+    cases = [Case(f"gemm/{name}", "gemm", {}, "TFLOPS", 4e12) for name in ("a", "b")]
+    settings = (Setting("lt=0", {"LT": "0"}), Setting("lt=1", {"LT": "1", "OLD": None}))
+    seconds = {("gemm/a", "lt=0"): 1.0, ("gemm/a", "lt=1"): 1.25, ("gemm/b", "lt=0"): 1.0}
+    results = tuple(_measured(case, one, seconds.get((case.id, one.id))) for case in cases for one in settings)
+    document = run_document(BenchRun("bench-gemm-1", "gemm", "Matrix products", settings, results))
+    text = markdown.render(document)
+    assert "3 of 4 figures measured on Radeon 8060S (gfx1151)" in document.summary
+    assert "lt=1 against lt=0, 1 case: slower in 1" in document.summary
+    assert "1 result wrong" in document.summary
+    assert document.tone is Tone.ERROR
+    assert "(50%) | 3.192" in text
+    assert "0.80x slower |" in text
+    assert "wrong-output" in text
+    assert "LT=1" in text
+    drawn = io.StringIO()
+    terminal.render(document, drawn, width=80)
+    assert max(map(len, drawn.getvalue().splitlines())) <= 80
+
+
+def test_a_figure_whose_clocks_were_not_steady_is_marked_and_says_why() -> None:
+    setting = Setting("default")
+    sensors = {
+        "clock_mhz": {"mean": 2600.0, "low": 2300.0, "high": 2900.0},
+        "temperature_c": {"mean": 94.0, "low": 93.5, "high": 94.5},
+        "throttle": {"temperature": 0.4},
+        "notes": ["throttled by temperature in 40% of the readings"],
+    }
+    cases = [Case(f"gemm/{name}", "gemm", {}, "TFLOPS", 4e12) for name in ("a", "b")]
+    hot, cool = (_measured(case, setting, 1.0) for case in cases)
+    results = (msgspec.structs.replace(hot, telemetry=sensors), cool)
+    notes = ("this machine runs on its battery",)
+    text = markdown.render(run_document(BenchRun("bench-1", "gemm", "Products", (setting,), results, notes=notes)))
+    assert "*" in text.split("| a |")[1].split("|")[0]
+    assert "*" not in text.split("| b |")[1].split("|")[0]
+    assert "a (default): throttled by temperature in 40% of the readings." in text
+    assert "| a | 2,600 (2,300 to 2,900) | 94 |" in text
+    assert "This machine runs on its battery." in text
+
+
+@pytest.mark.cpu
+def test_memory_is_measured_and_drawn(installed: Run, tmp_path: Path) -> None:
+    page = tmp_path / "memory.html"
+    sizes = [word for size in ("4KiB", "8KiB", "16KiB") for word in ("--size", size)]
+    done = installed(
+        *("bench", "memory", "--device", "cpu", "--quick", "--time", "20ms", "--select", "host/copy/*", "--no-store"),
+        *(*sizes, "-o", str(page)),
+    )
+    assert done.code == 0, done.err
+    text = page.read_text(encoding="utf-8")
+    assert text.count("host copy") >= 3
+    assert '<figure class="picture plot">' in text
+    assert "torch runs on the CPU here" in text
+    refused = installed("bench", "memory", "--size", "3B")
+    assert (refused.code, "64MiB" in refused.err) == (2, True)
+
+
+@pytest.mark.cpu
+def test_a_setting_that_means_nothing_here_says_why(installed: Run) -> None:
+    done = installed(*SMALL, "--no-store", "--setting", "hipblaslt")
+    assert (done.code, done.out) == (2, "")
+    assert "is a CPU" in done.err

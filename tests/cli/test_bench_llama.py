@@ -1,0 +1,209 @@
+"""llama-bench of several generations is driven, judged and gone on with, whatever it does."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.bench import fake_llama as fake
+
+from rocmend.bench.llama.build import parse_help
+from rocmend.bench.llama.check import compare_perplexities, compare_texts, garbage
+from rocmend.bench.llama.gguf import read_model
+from rocmend.bench.llama.offload import read_computed
+from rocmend.core.errors import DataError
+from rocmend.core.verdict import Verdict
+
+from .conftest import Done
+
+Rows = dict[tuple[str, str], dict[str, object]]
+Bench = Callable[..., Rows]
+
+
+@pytest.fixture
+def bench(installed: Callable[..., Done], tmp_path: Path) -> Bench:
+    """Run `rocmend bench llama` as it is installed, and return its rows by test and setting."""
+    model = fake.write_model(tmp_path / "model-Q4_K_M.gguf")
+
+    def run(*words: str, code: int = 0) -> Rows:
+        done = installed(
+            "bench", "llama", "--model", model, "--build", tmp_path, "--quick", "--time", "10ms",
+            "--store", tmp_path / "evidence.sqlite", "--format", "jsonl", *words,
+        )  # fmt: skip
+        assert done.code == code, done.err
+        assert "Traceback" not in done.err
+        rows = [json.loads(line) for line in done.out.splitlines()]
+        return {(row["case"]["title"], row["setting"]["id"]): row for row in rows}
+
+    return run
+
+
+def test_each_back_end_is_measured_at_each_depth(bench: Bench, tmp_path: Path) -> None:
+    fake.write_program(tmp_path)
+    rows = bench("--depth", "0,4096")
+    assert [key for key in rows if key[1] == "rocm"] == [
+        ("pp512", "rocm"), ("pp512 @ d4096", "rocm"), ("tg128", "rocm"), ("tg128 @ d4096", "rocm"),
+    ]  # fmt: skip
+    figures = {key: round(float(str(row["figure"]))) for key, row in rows.items()}
+    assert figures["pp512", "rocm"] == 51200
+    assert figures["pp512 @ d4096", "cpu"] == 12800
+    row = rows["tg128", "rocm"]
+    case, prepared = row["case"], row["prepared"]
+    assert case["parameters"]["quantization"] == "Q4_K_M"  # type: ignore[index]
+    assert prepared["subject"]["gfx_target"] == "gfx1151"  # type: ignore[index]
+    assert prepared["detail"]["output"]["said"].startswith("the output was not checked")  # type: ignore[index]
+    assert rows["tg128", "cpu"]["prepared"]["subject"]["gfx_target"] == "cpu"  # type: ignore[index]
+
+
+def test_an_old_build_is_driven_with_the_options_it_has(bench: Bench, tmp_path: Path) -> None:
+    fake.write_program(tmp_path, old=True)
+    rows = bench("--depth", "0,512", "--load", "none", "--generate", "")
+    assert {key: row["verdict"] for key, row in rows.items()} == {
+        ("pp512", "rocm,load=none"): "pass",
+        ("pp512", "cpu,load=none"): "pass",
+        ("pp512 @ d512", "rocm,load=none"): "unsupported",
+        ("pp512 @ d512", "cpu,load=none"): "unsupported",
+    }
+    assert "-mmp" in rows["pp512", "rocm,load=none"]["prepared"]["command"]  # type: ignore[index]
+    assert rows["pp512", "cpu,load=none"]["prepared"]["subject"]["gfx_target"] == "cpu"  # type: ignore[index]
+
+
+def test_each_failure_has_its_verdict_and_the_others_go_on(bench: Bench, tmp_path: Path) -> None:
+    fake.write_program(tmp_path, faults={"pp24": "abort", "pp32": "oom", "pp48": "said", "pp64": "nothing"})
+    rows = bench("--generate", "", "--prompt", "24,32,48,64,80", "--backend", "rocm", code=1)
+    found = {test: (row["verdict"], str(row["reason"])) for (test, _), row in rows.items()}
+    expected = {
+        "pp24": ("crash", "ROCm error"),
+        "pp32": ("oom", "buffer"),
+        "pp48": ("crash", "exit status 0"),
+        "pp64": ("infra", "n_prompt is missing"),
+        "pp80": ("pass", ""),
+    }
+    assert {test: verdict for test, (verdict, _) in found.items()} == {test: v for test, (v, _) in expected.items()}
+    assert all(said in found[test][1] for test, (_, said) in expected.items())
+    assert [test for (test, _), row in rows.items() if "figure" in row] == ["pp80"]
+
+
+def test_a_gpu_run_that_computes_on_the_cpu_gets_no_figure(bench: Bench, tmp_path: Path) -> None:
+    fake.write_program(tmp_path, faults={"ROCm0": "cpu"})
+    rows = bench("--generate", "", "--prompt", "64", code=1)
+    assert rows["pp64", "rocm"]["verdict"] == "silent-cpu-fallback"
+    assert "0 of 33 layers" in str(rows["pp64", "rocm"]["reason"])
+    assert "figure" not in rows["pp64", "rocm"]
+    assert rows["pp64", "cpu"]["verdict"] == "pass"
+
+
+def test_a_test_that_fails_or_hangs_leaves_the_others(bench: Bench, tmp_path: Path) -> None:
+    fake.write_program(tmp_path, faults={"pp512@d512": "abort", "tg128": "hang"})
+    rows = bench("--backend", "rocm", "--depth", "0,512", "--limit", "3s", code=1)
+    assert [row["verdict"] for row in rows.values()] == ["pass", "crash", "hang", "pass"]
+
+
+def test_a_run_goes_on_after_a_kill(bench: Bench, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    fake.write_program(tmp_path, faults={"pp512@d512": "killed", "mark": str(mark)})
+    first = bench("--backend", "rocm", "--depth", "0,512", code=1)
+    assert [row["verdict"] for row in first.values()] == ["pass", "crash", "pass", "pass"]
+    again = bench("--backend", "rocm", "--depth", "0,512", "--resume", "last", code=1)
+    assert {row["group"] for row in again.values()} == {row["group"] for row in first.values()}
+    assert [row["started_at"] for row in again.values()] == [row["started_at"] for row in first.values()]
+
+
+def test_wrong_text_gets_no_figure(bench: Bench, tmp_path: Path) -> None:
+    fake.write_program(tmp_path)
+    fake.write_completion(tmp_path, {"ROCm0": "GGGG GGGG " * 8, "none": "Mercury, Venus, Earth and Mars"})
+    rows = bench("--generate", "", code=1)
+    assert rows["pp512", "rocm"]["verdict"] == "wrong-output"
+    assert "repeated" in str(rows["pp512", "rocm"]["reason"])
+    assert rows["pp512", "cpu"]["verdict"] == "pass"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--backend", "rocn"), "rocm"),
+        (("--depth", "a"), "0,2048"),
+        (("--prompt", "", "--generate", ""), "nothing is left"),
+    ],
+)
+def test_what_cannot_be_is_a_usage_error(
+    installed: Callable[..., Done], tmp_path: Path, words: tuple[str, ...], said: str
+) -> None:
+    fake.write_program(tmp_path)
+    model = fake.write_model(tmp_path / "m.gguf")
+    done = installed("bench", "llama", "--model", model, "--build", tmp_path, *words)
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+
+
+def test_what_is_no_model_or_no_build_is_said(installed: Callable[..., Done], tmp_path: Path) -> None:
+    (tmp_path / "m.gguf").write_text("no model")
+    program = tmp_path / "llama-bench"
+    program.write_text(f"#!{sys.executable}\nimport sys\nsys.exit('libfoo.so: cannot open shared object file')\n")
+    program.chmod(0o755)
+    for model, said in ((tmp_path / "m.gguf", "not a GGUF file"), (tmp_path / "none.gguf", "there is no file")):
+        done = installed("bench", "llama", "--model", model, "--build", program)
+        assert done.code == 2
+        assert said in done.err
+    model = fake.write_model(tmp_path / "right.gguf")
+    done = installed("bench", "llama", "--model", model, "--build", program)
+    assert done.code == 2
+    assert "libfoo.so" in done.err
+
+
+def test_options_are_read_as_they_are_spelt() -> None:
+    new, old = (parse_help(text.splitlines()) for text in (fake._NEW_HELP, fake._OLD_HELP))
+    assert new.choices("-o") == ("csv", "json", "jsonl", "md", "sql")
+    assert (new.has("-mmp"), new.has("-lm", "--load-mode"), new.has("-dev")) == ("", "-lm", "-dev")
+    assert (old.has("-mmp"), old.has("-fa"), old.choices("-o")) == ("-mmp", "", ("csv", "json", "md", "sql"))
+
+
+def test_the_device_is_read_from_the_buffers() -> None:
+    lines = [
+        "ggml_vulkan: Found 1 Vulkan devices:",
+        "ggml_vulkan: 0 = AMD Radeon Test (RADV GFX1151) (radv) | uma: 1 | fp16: 1 | warp size: 64",
+        "load_tensors: offloaded 3/3 layers to GPU",
+        "load_tensors:   CPU_Mapped model buffer size =     0.04 MiB",
+        "load_tensors:      Vulkan0 model buffer size =     0.18 MiB",
+        "sched_reserve:    Vulkan0 compute buffer size =     0.16 MiB",
+        "sched_reserve: Vulkan_Host compute buffer size =     0.06 MiB",
+    ]
+    found = read_computed(lines)
+    assert (found.device, found.gfx_target, found.offloaded, found.others) == ("Vulkan0", "gfx1151", 3, ("Vulkan0",))
+
+
+def test_texts_and_perplexities_are_compared() -> None:
+    right = "Mercury, Venus, Earth, Mars"
+    assert compare_texts(right, right) == (Verdict.PASS, "the same text as on the CPU")
+    assert compare_texts("Mercury, Venus, then others", right)[0] is Verdict.PASS
+    assert compare_texts("0 0 banana", right)[0] is Verdict.WRONG_OUTPUT
+    assert garbage("\ufffd" * 20)
+    assert garbage("  ")
+    assert not garbage("one two three four")
+    assert compare_perplexities(6.9, 6.81)[0] is Verdict.PASS
+    assert compare_perplexities(1334.0, 6.81)[0] is Verdict.WRONG_OUTPUT
+    assert compare_perplexities(float("nan"), 6.81)[0] is Verdict.WRONG_OUTPUT
+
+
+def test_a_models_header_is_read(tmp_path: Path) -> None:
+    model = read_model(fake.write_model(tmp_path / "a.gguf"))
+    assert (model.architecture, model.quantization, model.parameters, model.context) == ("llama", "Q4_K_M", 2048, 4096)
+
+
+@given(data=st.data())
+def test_a_damaged_header_is_an_error_and_nothing_else(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    path = tmp_path_factory.mktemp("gguf") / "a.gguf"
+    whole = bytearray(fake.write_model(path).read_bytes())
+    for _ in range(data.draw(st.integers(0, 4))):
+        whole[data.draw(st.integers(4, len(whole) - 65))] = data.draw(st.integers(0, 255))
+    path.write_bytes(whole[: data.draw(st.integers(0, len(whole)))])
+    with contextlib.suppress(DataError):
+        assert read_model(path).parameters >= 0

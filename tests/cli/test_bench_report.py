@@ -1,0 +1,80 @@
+"""``rocmend report``: what was measured, as one document."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from rocmend.bench.case import Case, Setting
+from rocmend.bench.records import Measured, evidence_of
+from rocmend.bench.session import Prepared, Subject
+from rocmend.bench.stats import summarize
+from rocmend.core.verdict import Verdict
+from rocmend.store.store import Store
+
+from .conftest import Done
+
+Run = Callable[..., Done]
+SPEEDS = {
+    ("rocm", "prompt"): {0: 900.0, 8192: 700.0, 32768: 400.0},
+    ("rocm", "generate"): {0: 48.0, 8192: 43.0, 32768: 36.0},
+    ("vulkan", "prompt"): {0: 1100.0, 8192: 690.0, 32768: 200.0},
+    ("vulkan", "generate"): {0: 53.0, 8192: 43.1, 32768: 31.0},
+}
+
+
+def _results() -> Iterator[Measured]:
+    noise = random.Random(1)  # noqa: S311  noise
+    subject = Subject("gfx1151", "ROCm0", "Radeon 8060S Graphics", {"llama.cpp": "b10434"})
+    for (setting, test), depths in SPEEDS.items():
+        for depth, speed in depths.items():
+            parameters = {"model": "7B Q4_0", "prompt": 0, "generate": 0, test: 100, "depth": depth}
+            case = Case(f"llama/7B/{test}/{depth}", "llama", parameters, "tok/s", 100.0)
+            blocks = tuple(tuple(100 / speed * noise.lognormvariate(0, 0.01) for _ in range(5)) for _ in range(8))
+            started = f"2026-01-31T12:00:{depth // 1000:02d}+00:00"
+            prepared = Prepared(Verdict.PASS, subject=subject)
+            yield Measured(case, Verdict.PASS, "", prepared, blocks, summarize(blocks), started, 1.0, Setting(setting))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    path = tmp_path / "evidence.sqlite"
+    with Store.open(path) as made:
+        for result in _results():
+            made.add(evidence_of(result, "bench-llama-20260131-120000-1a2b"))
+    return path
+
+
+def test_what_the_figures_say_comes_first(rocmend: Run, store: Path, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    done = rocmend("report", "--store", store, "-o", page)
+    assert done.code == 0, done.err
+    text = page.read_text()
+    said = text.index("vulkan is the fastest")
+    assert "Measured on Radeon 8060S Graphics (gfx1151)" in text
+    assert said < text.index("<svg", said)
+    assert "rocm overtakes vulkan between" in text
+    assert "is not the best one for generation" not in text  # vulkan is best for both
+    data = json.loads(rocmend("report", "llama", "--store", store, "--json").out)["data"]
+    topics = [one["topic"] for one in data["conclusions"]]
+    assert {"best", "crossing", "decay"} <= set(topics)
+    assert all(one["evidence"] for one in data["conclusions"])
+    assert len(data["runs"][0]["results"]) == 12
+    assert rocmend("report", "--store", store, "--format", "junit").out.count("<testcase") == 12
+
+
+@pytest.mark.parametrize(("words", "said"), [(("gemm",), "bench gemm"), (("bench-llama-2026",), "bench-llama-2026013")])
+def test_what_is_not_there_is_said(rocmend: Run, store: Path, words: tuple[str, ...], said: str) -> None:
+    done = rocmend("report", *words, "--store", store)
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+
+
+def test_nothing_measured_yet(rocmend: Run) -> None:
+    done = rocmend("report")
+    assert (done.code, done.out) == (2, "")
+    assert "rocmend bench gemm --quick" in done.err

@@ -1,0 +1,91 @@
+"""``rocmend compare`` on files, as a script or CI calls it."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from rocmend.bench.case import DEFAULT, Case
+from rocmend.bench.compare import run_data
+from rocmend.bench.records import BenchRun, Measured
+from rocmend.bench.session import Prepared, Subject
+from rocmend.bench.stats import summarize
+from rocmend.core.verdict import Verdict
+
+from .conftest import Done
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Callable[[float], Path]:
+    """Write a run in a file: three cases, the last of which takes so many seconds; 0 for a wrong result."""
+
+    def write(seconds: float) -> Path:
+        results = []
+        for name, each in (("a", 1.0), ("b", 2.0), ("c", seconds)):
+            verdict = Verdict.PASS if each else Verdict.WRONG_OUTPUT
+            subject = Subject("gfx1151", "cuda:0", "Radeon 8060S", {"torch": f"2.{seconds:.0f}"})
+            prepared = Prepared(verdict, "" if each else "error 0.5", 0.1, subject=subject)
+            blocks = tuple((each * (1 + 0.002 * (n % 3)),) * 3 for n in range(8)) if each else ()
+            summary = summarize(blocks) if blocks else None
+            case = Case(f"gemm/{name}", "gemm", {}, "TFLOPS", 4e12)
+            results.append(Measured(case, verdict, prepared.reason, prepared, blocks, summary, f"{seconds}", 1.0))
+        run = BenchRun("bench-gemm-1", "gemm", "Products", (DEFAULT,), tuple(results))
+        path = tmp_path / f"run-{seconds}.json"
+        path.write_bytes(msgspec.json.encode({"command": "bench gemm", "data": run_data(run)}))
+        return path
+
+    return write
+
+
+def test_slower_than_the_limit_is_a_finding(installed: Run, runs: Callable[[float], Path]) -> None:
+    before, after = str(runs(1.0)), str(runs(1.2))
+    done = installed("compare", before, after, "--json")
+    data = json.loads(done.out)["data"]
+    assert done.code == 1, done.err
+    assert [change["comparison"]["difference"] for change in data["changes"]] == [
+        "no difference shown",
+        "no difference shown",
+        "slower",
+    ]
+    assert [change.get("beyond", False) for change in data["changes"]] == [False, False, True]
+    assert installed("compare", before, after, "--fail", "30%").code == 0
+    assert installed("compare", after, before).code == 0
+    assert installed("compare", before, before).code == 0
+
+
+def test_it_reads_as_an_answer_and_a_table(installed: Run, runs: Callable[[float], Path]) -> None:
+    done = installed("compare", str(runs(1.0)), str(runs(1.2)))
+    said = " ".join(done.out.split())
+    assert "B against A, 3 cases: slower in 1, no difference shown in 2;" in said
+    assert "1 case slower by more than 5 %." in said
+    assert "0.833x" in said
+    assert max(map(len, done.out.splitlines())) <= 80
+
+
+def test_junit_names_the_slow_and_the_lost(installed: Run, runs: Callable[[float], Path]) -> None:
+    for seconds, kind in ((1.2, "slow"), (0.0, "wrong-output")):
+        done = installed("compare", str(runs(1.0)), str(runs(seconds)), "--format", "junit")
+        assert done.code == 1
+        (failure,) = ET.fromstring(done.out).iter("failure")  # noqa: S314  it is our own
+        assert failure.get("type") == kind
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("last", "last"), "there is no store"),
+        (("a.json", "b.json"), "no such file"),
+        (("last", "last", "--fail", "much"), "Write e.g. 5%"),
+    ],
+)
+def test_what_is_not_there_is_a_usage_error(installed: Run, words: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    done = installed("compare", *words, ROCMEND_HOME=str(tmp_path))
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
