@@ -93,8 +93,10 @@ def plan(
     warps = max(1, min(_MOST_LANES // lanes, next_power_of_2(cdiv(padded * codes, lanes * config["hold"]))))
     wanted = cdiv(config["fill"] * target.units, warps * batch)
     rows = config["ROWS"]
-    # Where rows are few, more programs hide more of each other's waits than more rows of one.
-    while rows > 1 and (rows > min(columns) or 2 * sum(cdiv(n, rows) for n in columns) <= wanted):
+    while rows > min(columns):
+        rows //= 2
+    # Where rows are few, more programs hide each other's waits; but each of them normalises x.
+    while rows > 1 and eps is None and 2 * sum(cdiv(n, rows) for n in columns) < wanted:
         rows //= 2
     tiles = sum(cdiv(n, rows) for n in columns)
     programs = max(1, min(wanted, tiles))
