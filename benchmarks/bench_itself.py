@@ -2,8 +2,8 @@
 
     python benchmarks/bench_itself.py [--times 100] [--size 192] [--standard]
 
-Prints in how many of the runs a difference was reported, with the margin that the commands use and without one, between
-two settings of a run, and between each run and the one before.
+Prints in how many of the runs a difference was reported between two settings of a run, as a command reports it and with
+less care, and between each run and the one before.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=192, help="rows and columns of the product")
     parser.add_argument("--standard", action="store_true", help="as much time for a figure as without --quick")
     asked = parser.parse_args()
-    found = {"with the margin": 0, "without a margin": 0, "from run to run": 0}
+    found = {"as a command reports it": 0, "on a busy machine too": 0, "without a margin": 0, "from run to run": 0}
+    busy = 0
     before: Measured | None = None
     pairs = 0
     with importable() as home:
@@ -70,14 +71,19 @@ def main() -> None:
             a, b = run.results
             pairs += 1
             made = compared(a, b)
-            found["with the margin"] += made.difference in SHOWN
+            busy += made.difference is Difference.INCOMPARABLE
+            found["as a command reports it"] += made.difference in SHOWN
+            found["on a busy machine too"] += compare(a.blocks, b.blocks).difference in SHOWN
             found["without a margin"] += compare(a.blocks, b.blocks, margin=0.0).difference in SHOWN
             if before is not None:
                 found["from run to run"] += compared(before, a).difference in SHOWN
             before = a
-            ratio = f"{made.ratio:.4f} ({made.low:.4f} to {made.high:.4f})" if made.low is not None else "none"
+            ratio = f"{made.ratio:.4f} ({made.low:.4f} to {made.high:.4f})" if made.low is not None else made.reason
             print(f"{number}: {ratio} {made.difference.value}, {time.monotonic() - begin:.1f} s", flush=True)
-    print(f"of {pairs}: " + ", ".join(f"{count} {name}" for name, count in found.items()))
+    print(
+        f"of {pairs}, {busy} of them on a machine too busy to compare: "
+        + ", ".join(f"{count} {name}" for name, count in found.items())
+    )
 
 
 if __name__ == "__main__":

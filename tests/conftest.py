@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,16 @@ _MADE = {"ROCMEND_HOME": tempfile.mkdtemp(prefix="rocmend-tests-")}
 if "PYTEST_XDIST_WORKER" not in os.environ:
     _MADE["ROCMEND_CACHE_HOME"] = tempfile.mkdtemp(prefix="rocmend-tests-cache-")
 os.environ |= _MADE
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Look for no garbage meanwhile: tests and what they import live until the end."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 def pytest_unconfigure() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -115,3 +116,22 @@ def test_what_fails_while_it_is_timed_says_why(clock: _Clock, monkeypatch: pytes
     found = child.block(60.0)
     assert found["outcome"] == "oom"
     assert len(found["seconds"]) > 100
+
+
+def test_the_time_that_a_thread_waited_for_a_processor_is_told(
+    clock: _Clock, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for thread, waited in (("1", 0), ("2", 10_000_000)):
+        (tmp_path / thread).mkdir()
+        (tmp_path / thread / "schedstat").write_text(f"5 {waited} 1\n")
+    monkeypatch.setattr(child, "_TASKS", str(tmp_path))
+
+    class _Waits(_Timed):
+        def run(self) -> None:
+            super().run()
+            (tmp_path / "2" / "schedstat").write_text(f"5 {10_000_000 + round(self.runs * 2.5e6)} 1\n")
+
+    ready(monkeypatch, _Waits(clock, itertools.repeat(0.01)))
+    assert child.block(0.2)["waited"] == pytest.approx(0.25, abs=0.03)
+    monkeypatch.setattr(child, "_TASKS", str(tmp_path / "nothing"))
+    assert child.block(0.2)["waited"] == 0.0

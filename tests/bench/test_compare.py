@@ -76,11 +76,11 @@ def test_each_case_is_faster_slower_or_neither(measured: Make) -> None:
 
 def test_what_cannot_be_compared_says_why(measured: Make) -> None:
     other = Subject("gfx1100", "cuda:0", "RX 7900 XTX", {"torch": "2.12"})
-    found = changed([measured("a", 1.0)], [measured("a", 0.5, subject=other)])
+    found = changed([measured("a", 1.0)], [measured("a", 0.5, subject=other, started=LATER)])
     assert found.changes[0].comparison.reason == "other device: Radeon 8060S (gfx1151), then RX 7900 XTX (gfx1100)"
     assert found.overall is None
     assert ("torch", "2.11", "2.12") in found.differs
-    across = changed([measured("a", 1.0)], [measured("a", 0.5, subject=other)], across=True)
+    across = changed([measured("a", 1.0)], [measured("a", 0.5, subject=other, started=LATER)], across=True)
     assert across.changes[0].comparison.difference is Difference.FASTER
     redefined = changed([measured("a", 1.0)], [measured("a", 1.0, work=1e12)])
     assert redefined.changes[0].comparison.reason == "the case is defined differently"
@@ -107,6 +107,20 @@ def test_the_overall_ratio_has_an_interval_that_is_narrower_than_a_case_s(measur
     assert found.low < 1 / 1.1 < found.high
     assert found.high - found.low < one.high - one.low
     assert (found.cases, found.difference) == (9, Difference.SLOWER)
+
+
+def test_what_waited_longer_for_a_processor_is_not_called_slower(measured: Make) -> None:
+    a, b = measured("a", 1.0), measured("a", 1.2)
+    b = msgspec.structs.replace(b, waited=(1 / 6,) * len(b.blocks))
+    a = msgspec.structs.replace(a, waited=(0.0,) * len(a.blocks))
+    found = compared(a, b)
+    assert found.difference is Difference.NONE
+    assert found.ratio == pytest.approx(1 / 1.2, rel=0.02)
+    assert found.reason == "they waited unequally for a processor that others had"
+    alike = msgspec.structs.replace(b, waited=a.waited)
+    assert compared(a, alike).difference is Difference.SLOWER
+    hopeless = compared(a, msgspec.structs.replace(b, waited=(0.5,) * len(b.blocks)))
+    assert hopeless.reason == "this machine was busy: 50% of the time went by waiting for a processor"
 
 
 def _run(results: Sequence[Measured], settings: Sequence[Setting] = (DEFAULT,)) -> BenchRun:

@@ -143,8 +143,8 @@ def test_the_answer_names_the_setting_to_use_and_how_sure_that_is() -> None:
     assert "use rocblas" in use.text
     assert "ROCBLAS_USE_HIPBLASLT=0 TORCH_BLAS_PREFER_HIPBLASLT=0" in use.text
     assert f"{(1.2**0.75 * 0.9**0.25 - 1) * 100:.0f} % faster" in said.text
-    assert "slower on 1, faster on 3, no difference shown on 0" in said.text
-    assert "Slower: bf16 515x4096x4096 nt." in said.text
+    assert "faster on 3 and slower on 1" in said.text
+    assert "Unlike the others of their kind: bf16 515x4096x4096 nt (slower)." in said.text
     assert len(said.evidence) == 4
     assert "of the peak" in ceiling.text
 
@@ -153,10 +153,19 @@ def test_the_answer_says_no_more_than_the_intervals() -> None:
     use, said, _ = _said(1.001, 0.999, 1.0)
     assert (use.shown, said.shown) == (False, False)
     assert "use default" in use.text
-    assert "no difference to default is shown" in said.text
+    assert "no difference above 1 % shown (95 % interval" in said.text
     use, said, _ = _said(0.8, 0.81)
     assert "use default" in use.text
     assert "20 % slower" in said.text
+    results = []
+    for number in range(2):
+        few, square = case_of(Shape(1, 512 + number, 64), "float16"), case_of(Shape(*(64 + number,) * 3), "float16")
+        results += [_result(few, gemm.DEFAULT, 1e-3), _result(few, gemm.HIPBLASLT, 2e-3)]
+        results += [_result(square, gemm.DEFAULT, 2e-3), _result(square, gemm.HIPBLASLT, 1e-3)]
+    use, said, _ = conclusions(results)
+    assert "For square products use hipblaslt, 100 % faster" in use.text
+    assert "For few rows (decode) products use default" in use.text
+    assert "2 few rows (decode) products 50 % slower" in said.text
 
 
 ONCE = Effort(block_s=0.0, least_blocks=2, most_blocks=2, least_runs=1)
@@ -192,6 +201,28 @@ def test_every_layout_and_dtype_of_a_cpu_is_right() -> None:
     assert [verdict for verdict, _ in list(found.values())[-2:]] == [Verdict.UNSUPPORTED] * 2
     compared = {result.prepared.detail.get("compared") for result in results}
     assert compared == {"all elements", "8 rows, 8 columns, checksums of all elements", None}
+
+
+@pytest.mark.cpu
+def test_float32_is_not_taken_for_tf32() -> None:
+    torch = pytest.importorskip("torch")
+    from rocmend.bench.workloads.gemm import _PRECISIONS, Product, make
+    from rocmend.runner.torch_device import UnsupportedError
+
+    parameters = {"m": 64, "n": 64, "k": 512, "batch": 1, "dtype": "float32", "layout": "nn"}
+    made = make(parameters, torch.device("cpu"))
+
+    def rounded(left: Any, right: Any, out: Any) -> None:
+        short = [(part.view(torch.int32) & ~0x1FFF).view(torch.float32) for part in (left, right)]
+        torch.matmul(*short, out=out)
+
+    tf32 = Product(made._sets, _PRECISIONS["tf32"], made._multiply, made._device, tune=False)
+    with pytest.raises(UnsupportedError, match="in float32 here"):
+        tf32.wrong()
+    tf32 = Product(made._sets, _PRECISIONS["tf32"], rounded, made._device, tune=False)
+    assert tf32.wrong() == ""
+    single = Product(made._sets, _PRECISIONS["float32"], rounded, made._device, tune=False)
+    assert "are wrong" in single.wrong()
 
 
 KEEPS = """

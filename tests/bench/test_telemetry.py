@@ -62,6 +62,12 @@ def test_a_gpu_s_clock_says_nothing_about_a_run_on_the_cpu() -> None:
     assert summarized(blocks, gpu=False) == {"cpu_clock_mhz": {"mean": 4000.0, "low": 4000.0, "high": 4000.0}}
 
 
+def test_a_run_that_waited_for_the_processor_is_flagged() -> None:
+    found = summarized([[], []], gpu=False, waited=(0.3, 0.1))
+    assert found == {"waited": 0.2, "notes": ["waited for the processor in 20% of the time: this machine is busy"]}
+    assert summarized([[], []], gpu=False, waited=(0.01, 0.0)) == {}
+
+
 def test_a_sensor_that_fails_leaves_the_others() -> None:
     def broken() -> dict[str, Any]:
         raise OSError("the driver is gone")

@@ -123,13 +123,17 @@ def test_a_figure_whose_clocks_were_not_steady_is_marked_and_says_why() -> None:
     }
     cases = [Case(f"gemm/{name}", "gemm", {}, "TFLOPS", 4e12) for name in ("a", "b")]
     hot, cool = (_measured(case, setting, 1.0) for case in cases)
-    results = (msgspec.structs.replace(hot, telemetry=sensors), cool)
+    detail = {"steady": False, "launch_share": 0.96}
+    prepared = msgspec.structs.replace(hot.prepared, detail=detail)
+    results = (msgspec.structs.replace(hot, telemetry=sensors, prepared=prepared), cool)
     notes = ("this machine runs on its battery",)
     text = markdown.render(run_document(BenchRun("bench-1", "gemm", "Products", (setting,), results, notes=notes)))
     assert "*" in text.split("| a |")[1].split("|")[0]
     assert "*" not in text.split("| b |")[1].split("|")[0]
     assert "a (default): throttled by temperature in 40% of the readings." in text
     assert "| a | 2,600 (2,300 to 2,900) | 94 |" in text
+    assert "a (default): its time still changed when warming up ended." in text
+    assert "a (default): launched by the CPU in 96% of its time" in text
     assert "This machine runs on its battery." in text
 
 
@@ -155,3 +159,12 @@ def test_a_setting_that_means_nothing_here_says_why(installed: Run) -> None:
     done = installed(*SMALL, "--no-store", "--setting", "hipblaslt")
     assert (done.code, done.out) == (2, "")
     assert "is a CPU" in done.err
+
+
+def test_a_wide_interval_is_shown_by_its_ends() -> None:
+    case, setting = Case("gemm/a", "gemm", {}, "TFLOPS", 4e12), Setting("default")
+    blocks = tuple((seconds,) * 3 for seconds in (1.0, 1.1, 1.0, 4.0, 0.9, 1.0, 5.0, 6.0))
+    found = msgspec.structs.replace(_measured(case, setting, 1.0), blocks=blocks, summary=summarize(blocks))
+    text = markdown.render(run_document(BenchRun("bench-1", "gemm", "Products", (setting,), (found,))))
+    assert " to 4" in text.split("| a |")[1].split("|")[0]
+    assert "±" not in text.split("| a |")[1].split("|")[0]

@@ -207,3 +207,33 @@ def test_a_damaged_header_is_an_error_and_nothing_else(
     path.write_bytes(whole[: data.draw(st.integers(0, len(whole)))])
     with contextlib.suppress(DataError):
         assert read_model(path).parameters >= 0
+
+
+def test_published_results_are_imported_side_by_side(installed: Callable[..., Done], tmp_path: Path) -> None:
+    folder = tmp_path / "demo-bench"
+    assert installed("demo", "bench", folder).code == 0
+    store = ("--store", tmp_path / "evidence.sqlite")
+    shown = installed("bench", "import", folder / "strix-halo-vulkan-amdvlk.md", folder / "dgx-spark.md", *store)
+    assert shown.code == 0, shown.err
+    for advantage in ("52.87 (+5.6%)", "48.46 (+12.3%)", "38.76 (+22.9%)"):
+        assert advantage in shown.out
+    listed = installed("store", "ls", "--format", "jsonl", *store)
+    records = [json.loads(line) for line in listed.out.splitlines()]
+    assert {record["evidence"]["kind"] for record in records} == {"imported"}
+    (group,) = {record["evidence"]["group"] for record in records}
+    compared = installed(
+        "compare", f"{group}@CUDA DGX Spark", f"{group}@Vulkan Strix Halo", "--across-devices", "--json", *store
+    )
+    assert compared.code in {0, 1}, compared.err
+    assert installed("compare", "last~1", "last", *store).code == 2
+
+
+def test_what_cannot_be_imported_is_listed_with_its_line(installed: Callable[..., Done], tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(
+        '{"n_prompt": 1, "n_gen": 0, "avg_ts": NaN}\n{"n_prompt": 1, "n_gen": 0, "avg_ts": 2}\n'
+    )
+    done = installed("bench", "import", tmp_path / "a.jsonl", "--no-store", "--json")
+    data = json.loads(done.out)["data"]
+    assert (done.code, len(data["results"])) == (1, 1)
+    assert data["problems"][0]["text"].startswith("line 1: ")
+    assert installed("bench", "import", tmp_path / "none", "--no-store").code == 2

@@ -83,6 +83,42 @@ def test_without_probes_it_says_so(rocmend: Run, tmp_path: Path) -> None:
     assert "--no-probe" in data["not_probed"]
 
 
+def test_what_was_measured_is_in_the_report_and_what_has_no_figure_is_a_finding(machines: Path) -> None:
+    from rocmend.bench.case import DEFAULT, Case
+    from rocmend.bench.records import BenchRun, Measured
+    from rocmend.bench.session import Prepared
+    from rocmend.bench.stats import summarize
+    from rocmend.cli.check import Check, run_check
+    from rocmend.cli.views.check import check_report, check_summary
+    from rocmend.core.verdict import Verdict
+    from rocmend.kb.load import load_entries
+    from rocmend.machine.collect import open_machine, snapshot
+    from rocmend.report import html as page
+    from rocmend.report import markdown
+
+    machine = snapshot(open_machine(machines / "mi300x"), name="mi300x")
+    case = Case("gemm/bfloat16/4096x4096x4096/nn", "gemm", {}, "TFLOPS", 2.0 * 4096**3)
+    blocks = ((2e-4, 2.1e-4, 2e-4),) * 6
+
+    def checked(verdict: Verdict) -> Check:
+        summary = summarize(blocks) if verdict is Verdict.PASS else None
+        found = Measured(case, verdict, "as asked", Prepared(verdict), blocks, summary, "2026-01-31", 1.0)
+        run = BenchRun("bench-gemm-1", "gemm", "Matrix products", (DEFAULT,), (found,))
+        return run_check(machine, load_entries(), bench=lambda _tried: (run,))
+
+    good = checked(Verdict.PASS)
+    assert ">How fast</h2>" in page.render(check_report(good, machine))
+    assert "687" in markdown.render(check_summary(good, "r.html"))
+    assert checked(Verdict.WRONG_OUTPUT).serious
+    assert run_check(machine, load_entries(), bench=lambda _tried: "Not measured: as asked.").not_measured
+
+
+def test_quick_and_full_exclude_each_other(rocmend: Run) -> None:
+    done = rocmend("check", "--quick", "--full")
+    assert (done.code, done.out) == (2, "")
+    assert "--full" in done.err
+
+
 def test_no_amd_gpu_and_a_target(rocmend: Run, machines: Path, tmp_path: Path) -> None:
     bare = rocmend("check", "--machine", machines / "no-amd-gpu", "-o", tmp_path / "a.html", "--json")
     asked = rocmend(

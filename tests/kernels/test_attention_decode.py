@@ -122,8 +122,8 @@ def test_what_is_launched_early_waits(dim: int, *, lengths: bool) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"k": (1, 2, 5, 32)}, "expected q"),
-        ({"k": (1, 3, 5, 64), "v": (1, 3, 5, 64)}, "multiples"),
+        ({"k": (1, 2, 5, 32)}, "one head dimension"),
+        ({"k": (1, 3, 5, 64), "v": (1, 3, 5, 64)}, "multiple of KV"),
         ({"mask": "upper"}, "causal"),
         ({"mask": torch.zeros(3, 5)}, "broadcasts"),
         ({"mask": torch.zeros(5, dtype=torch.int32)}, "boolean or floating"),

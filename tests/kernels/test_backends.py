@@ -78,4 +78,4 @@ def test_explain_names_what_computes_tensors_at_odd_addresses(monkeypatch: pytes
 @pytest.mark.parametrize("target", ["sm90", "gfx1151"])
 def test_explain_needs_neither_torch_nor_triton(target: str) -> None:
     done = subprocess.run([sys.executable, "-c", EXPLAIN, target], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["gemv", "grouped" if target == "gfx1151" else "tiles", "split"]
+    assert done.stdout.split() == ["gemv", "grouped" if target == "gfx1151" else "tiles", "split_vector"]

@@ -46,6 +46,7 @@ class FakeKernel:
             SimpleNamespace(name=name, is_constexpr=name.isupper(), default=7 if name == "A" else None)
             for name in names
         ]
+        self.fn = lambda: None
         self.pre_run_hooks: list[Any] = []
         self.plain: list[tuple[Any, ...]] = []
         self.fast: list[tuple[Any, ...]] = []

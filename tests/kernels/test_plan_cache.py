@@ -50,6 +50,7 @@ class _Kernel:
     def __init__(self, *names: str) -> None:
         self.arg_names = [*names, "BLOCK"]
         self.params = [SimpleNamespace(name=name, is_constexpr=name.isupper(), default=None) for name in self.arg_names]
+        self.fn = lambda: None
         self.pre_run_hooks: list[Any] = []
         self.plain: list[tuple[Any, ...]] = []
         self.fast: list[tuple[Any, ...]] = []

@@ -370,3 +370,12 @@ def test_proposals_say_that_a_model_made_them() -> None:
     assert record["source"].startswith("model 1 (gfx1151)")
     kept = Record("k", "c", "gfx1151", "", Config(record["config"], record["source"]))
     assert lookup.provenance_problem("op", kept) == ""
+
+
+def test_a_record_names_several_classes_and_targets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = '[[record]]\nkernel = "k"\nclass = ["a", "b"]\ntarget = ["gfx9", "any"]\nconfig = { BLOCK = 64 }\n'
+    (tmp_path / "tuning.toml").write_text(text, encoding="utf-8")
+    monkeypatch.setattr(lookup, "folders", lambda: {"op of lists": tmp_path})
+    found = lookup.records.__wrapped__("op of lists")
+    assert {record[1:3] for record in found} == {("a", "gfx9"), ("a", "any"), ("b", "gfx9"), ("b", "any")}
+    assert {record.config["BLOCK"] for record in found} == {64}

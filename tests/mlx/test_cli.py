@@ -82,7 +82,7 @@ def test_a_name_without_a_network_is_told_early(monkeypatch: pytest.MonkeyPatch,
 
 
 @pytest.mark.parametrize("arguments", [
-    ["run", "-c", "print(1)"], ["bench", "--shape", "tiny"],
+    ["run", "-c", "print(1)"],
     ["generate", "--model", "."], ["chat", "--model", "."], ["serve", "--model", "."],
 ])  # fmt: skip
 def test_a_setting_that_there_is_not_is_told(
@@ -109,7 +109,7 @@ def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize("arguments", [
-    ["run", "-c", "print(1)"], ["bench", "--shape", "tiny"],
+    ["run", "-c", "print(1)"],
     ["generate", "--model", "."], ["chat", "--model", "."], ["serve", "--model", "."],
 ])  # fmt: skip
 @pytest.mark.parametrize("by_option", [True, False])
@@ -119,7 +119,6 @@ def test_a_gpu_that_there_is_not_is_told(
     torch = pytest.importorskip("torch")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(shared, "need", lambda *_packages: None)
-    monkeypatch.setattr("rocmend.cli.commands.mlx_bench.need", lambda *_packages: None)
     monkeypatch.setattr("rocmend.cli.commands.mlx_run.need", lambda *_packages: None)
     monkeypatch.setattr("os.execv", lambda *_: pytest.fail("a program was started"))
     monkeypatch.setenv("ROCMEND_MLX_DEVICE", "" if by_option else "gpu")

@@ -1,4 +1,4 @@
-"""The program that ``rocmend mlx bench`` runs in a child: what it counts as read, and a model of a folder."""
+"""What ``rocmend bench mlx`` measures with: what it counts as read, and a model of a folder."""
 
 from __future__ import annotations
 

@@ -94,7 +94,14 @@ class CallSession(Session):
         """Run the prepared case."""
         result, found = self._call("block", case, {"time_s": time_s, "least": least})
         verdict, reason = _judged(result, found)
-        return Block(tuple(found.get("seconds", ())), verdict, reason, result.quarantine, _log(result, found))
+        return Block(
+            tuple(found.get("seconds", ())),
+            verdict,
+            reason,
+            result.quarantine,
+            _log(result, found),
+            float(found.get("waited", 0.0)),
+        )
 
     def close(self) -> None:
         """End the process."""

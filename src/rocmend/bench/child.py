@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import math
+import os
 import statistics
 import time
 from collections.abc import Callable
@@ -28,6 +30,7 @@ _LEAD_IN_S = 0.1
 _OVERLONG = 3.0
 """A block that takes this many times as long as asked ends with fewer samples than asked."""
 _MOST_RUNS = 10_000
+_TASKS = "/proc/self/task"
 _LAUNCH_BOUND = 0.9
 """Share of a sample's time that the CPU needs to launch its runs, from which on they wait for it."""
 
@@ -100,7 +103,8 @@ def block(time_s: float, least: int = 1) -> dict[str, Any]:
         least: Samples at least; one where they would take far longer.
 
     Returns:
-        ``outcome``, ``reason`` and ``seconds``, the time of one run in each sample.
+        ``outcome``, ``reason``, ``seconds``, the time of one run in each sample, and ``waited``, the share of the time
+        that a thread waited for a processor, of the one that waited longest.
     """
     workload, device = _Ready.workload, _Ready.device
     if workload is None or device is None:
@@ -111,14 +115,32 @@ def block(time_s: float, least: int = 1) -> dict[str, Any]:
     try:
         for _ in range(int(min(_LEAD_IN * time_s, _LEAD_IN_S) / max(_Ready.sample_s, 1e-6))):
             _sample(workload.run, device, _Ready.inner)
-        begin = time.perf_counter()
+        waited, begin = _waited_ns(), time.perf_counter()
         while _wanted(len(seconds), time.perf_counter() - begin, time_s, least):
             seconds.append(_sample(workload.run, device, _Ready.inner))
     except Exception as error:  # noqa: BLE001  as above
         return {**outcome_of(error), "seconds": seconds}
     finally:
         gc.enable()
-    return {"outcome": "pass", "reason": "", "seconds": seconds}
+    share = _largest(waited, _waited_ns()) / 1e9 / max(time.perf_counter() - begin, 1e-9)
+    return {"outcome": "pass", "reason": "", "seconds": seconds, "waited": round(min(share, 1.0), 4)}
+
+
+def _waited_ns() -> dict[str, int]:
+    """Return how long each thread has waited on a run queue; none where the kernel does not count it.
+
+    Source: https://docs.kernel.org/scheduler/sched-stats.html (schedstat of a task)
+    """
+    found = {}
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(_TASKS):  # noqa: PTH208  twice a block
+            with contextlib.suppress(OSError, ValueError, IndexError), open(f"{_TASKS}/{thread}/schedstat") as file:  # noqa: PTH123
+                found[thread] = int(file.read().split()[1])
+    return found
+
+
+def _largest(before: dict[str, int], after: dict[str, int]) -> int:
+    return max((value - before.get(thread, value) for thread, value in after.items()), default=0)
 
 
 def _wanted(done: int, passed_s: float, time_s: float, least: int) -> bool:

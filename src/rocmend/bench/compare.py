@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,8 @@ from rocmend.core.verdict import Verdict
 RUNS_MARGIN = 0.02
 """Between two runs more differs than between blocks taken in turn: memory layout, temperature, what else ran."""
 
+BUSY = 0.2
+"""A process on the CPU that waits a larger share of its time for a processor measures the others on the machine."""
 _NOT_LOST = {Verdict.PASS, Verdict.SKIPPED}
 
 
@@ -112,7 +115,23 @@ def compared(a: Measured, b: Measured, *, across: bool = False) -> Comparison:
     if reason := incomparable(a, b, across=across):
         return Comparison(Difference.INCOMPARABLE, reason=reason)
     paired = a.in_turn_with(b)
-    return compare(a.blocks, b.blocks, paired=paired, margin=MARGIN if paired else RUNS_MARGIN)
+    margin = MARGIN if paired else RUNS_MARGIN
+    found = compare(a.blocks, b.blocks, paired=paired, margin=margin)
+    if found.difference is Difference.NONE or not (a.waited or b.waited):
+        return found
+    working = compare(_working(a), _working(b), paired=paired, margin=margin)
+    if working.difference is found.difference:
+        return found
+    reason = "they waited unequally for a processor that others had"
+    return msgspec.structs.replace(found, difference=Difference.NONE, reason=reason)
+
+
+def _working(item: Measured) -> list[tuple[float, ...]]:
+    """Return the times without what was waited for a processor, block by block."""
+    shares = item.waited or (0.0,) * len(item.blocks)
+    return [
+        tuple(seconds * (1 - share) for seconds in block) for block, share in zip(item.blocks, shares, strict=False)
+    ]
 
 
 def incomparable(a: Measured, b: Measured, *, across: bool = False) -> str:
@@ -122,7 +141,10 @@ def incomparable(a: Measured, b: Measured, *, across: bool = False) -> str:
     for item in (a, b):
         if item.summary is None:
             return f"{item.verdict.value}{f': {item.reason}' if item.reason else ''}"
-    if not across and _device(a) != _device(b):
+    waited = max((statistics.fmean(item.waited) for item in (a, b) if item.waited), default=0.0)
+    if waited > BUSY:
+        return f"this machine was busy: {waited:.0%} of the time went by waiting for a processor"
+    if not (across or a.in_turn_with(b)) and _device(a) != _device(b):  # in turn: the run compares back ends
         return f"other device: {_device(a)}, then {_device(b)}"
     return ""
 

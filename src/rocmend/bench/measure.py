@@ -72,6 +72,7 @@ def measure(
     not_started: list[NotStartedError] = []
     blocks: dict[str, list[tuple[float, ...]]] = {name: [] for name in sessions}
     readings: dict[str, list[list[Reading]]] = {name: [] for name in sessions}
+    waited: dict[str, list[float]] = {name: [] for name in sessions}
     for name, session in sessions.items():
         on_step(name, "preparing")
         try:
@@ -97,6 +98,7 @@ def measure(
                 readings[name].append(watch.between(since, time.monotonic()))
             if block.verdict is Verdict.PASS and block.seconds:
                 blocks[name].append(block.seconds)
+                waited[name].append(block.waited)
                 continue
             prepared[name] = msgspec.structs.replace(
                 prepared[name],
@@ -110,7 +112,8 @@ def measure(
             break
     time_ms = (time.monotonic() - begin) * 1e3
     return {
-        name: _measured(case, found, blocks[name], readings[name], started, time_ms) for name, found in prepared.items()
+        name: _measured(case, found, blocks[name], readings[name], waited[name], started, time_ms)
+        for name, found in prepared.items()
     }
 
 
@@ -126,10 +129,12 @@ def _measured(  # noqa: PLR0913, PLR0917  it is made in one place
     prepared: Prepared,
     blocks: list[tuple[float, ...]],
     readings: list[list[Reading]],
+    waited: list[float],
     started: str,
     time_ms: float,
 ) -> Measured:
     passed = prepared.verdict is Verdict.PASS
+    gpu = prepared.subject.gfx_target != "cpu"
     return Measured(
         case=case,
         verdict=prepared.verdict,
@@ -139,5 +144,6 @@ def _measured(  # noqa: PLR0913, PLR0917  it is made in one place
         summary=summarize(blocks) if passed else None,
         started_at=started,
         time_ms=time_ms,
-        telemetry=summarized(readings, gpu=prepared.subject.gfx_target != "cpu"),
+        telemetry=summarized(readings, gpu=gpu, waited=() if gpu else waited),
+        waited=tuple(waited) if not gpu and any(waited) else (),
     )

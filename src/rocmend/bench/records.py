@@ -36,6 +36,7 @@ class Measured(msgspec.Struct, frozen=True, omit_defaults=True):
         setting: The setting.
         bounds: What no run can exceed.
         telemetry: What sensors said meanwhile: clocks, power, temperature; see ``telemetry``.
+        waited: By block, the share of its time that it waited for a processor that others had; none on a GPU.
     """
 
     case: Case
@@ -49,6 +50,7 @@ class Measured(msgspec.Struct, frozen=True, omit_defaults=True):
     setting: Setting = Setting("default")
     bounds: tuple[Bound, ...] = ()
     telemetry: dict[str, Any] = {}
+    waited: tuple[float, ...] = ()
 
     @property
     def figure(self) -> float | None:

@@ -67,6 +67,7 @@ class Block(msgspec.Struct, frozen=True, omit_defaults=True):
         reason: Why not.
         quarantine: Why nothing more may be started on this host.
         log: Text worth keeping where it failed.
+        waited: Share of its time that its busiest thread waited for a processor that others had.
     """
 
     seconds: tuple[float, ...]
@@ -74,6 +75,7 @@ class Block(msgspec.Struct, frozen=True, omit_defaults=True):
     reason: str = ""
     quarantine: str = ""
     log: str = ""
+    waited: float = 0.0
 
 
 class NotStartedError(RocmendError):

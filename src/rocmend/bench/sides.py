@@ -11,7 +11,7 @@ import msgspec
 
 from rocmend.bench.case import Setting
 from rocmend.bench.conditions import machine_facts
-from rocmend.bench.records import KIND, BenchRun, Measured, measured_of
+from rocmend.bench.records import IMPORTED, KIND, BenchRun, Measured, measured_of
 from rocmend.core.documents import decode_json, read_document
 from rocmend.core.errors import DataError, UsageError
 from rocmend.core.evidence import Evidence
@@ -107,7 +107,7 @@ def _run(name: str, store: Callable[[], Store]) -> Side:
         groups = [found.group for found in opened.groups() if found.group.startswith(f"{KIND}-")]
         back = int(counted[1] or 0)
         group = groups[back] if back < len(groups) else name
-    rows = list(opened.query(kind=KIND, group=group))
+    rows = list(opened.query(kind=KIND, group=group)) or list(opened.query(kind=IMPORTED, group=group))
     found: dict[str, Measured] = {}
     for row in rows:
         found.setdefault(row.evidence.subject, measured_of(row.evidence))

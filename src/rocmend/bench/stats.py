@@ -5,8 +5,9 @@ observation: the median of its runs. All is computed on logarithms, as times are
 
 * The interval of a median is that of its order statistics, with no assumption about the distribution; interpolated, so
   that it is one of 95 % for any number of blocks [1]. With fewer than six blocks there is none, and Student's is used.
-* It is widened where neighbouring blocks resemble each other, by what an autoregressive process of the correlation
-  found would need, corrected for its bias in short series [2].
+* It is widened where neighbouring blocks resemble each other: by what an autoregressive process of the correlation
+  found, corrected for its bias in short series [2], would need, and by what Student's distribution of as many
+  independent blocks is wider.
 * Two settings whose blocks were taken in turn are compared block by block: what drifts meets both of a pair alike.
   Others are compared by their two intervals [3].
 
@@ -37,7 +38,10 @@ MARGIN = 0.01
 """A smaller difference is not called one: two processes that run the same differ by as much."""
 OUTLYING = 1.25
 """A run that takes this much longer than the median is counted as an outlier; it stays in."""
+_QUANTILES = ((3, 4.3027), (4, 3.1824), (5, 2.7764), (6, 2.5706), (8, 2.3646), (11, 2.2281), (16, 2.1314), (31, 2.0423))
+"""Of Student's distribution, by how many values the mean is of."""
 _LEAST_SERIES = 5
+_LEAST_INDEPENDENT = 3.0
 _MOST_CORRELATION = 0.8
 
 
@@ -80,7 +84,7 @@ class Comparison(msgspec.Struct, frozen=True, omit_defaults=True):
         ratio: Speed of B over that of A: above 1, B is faster; None where they can't be compared.
         low: Lower end of its 95 % interval.
         high: Its upper end.
-        reason: Why they can't be compared.
+        reason: Why they can't be compared, or why no difference is shown.
     """
 
     difference: Difference
@@ -152,7 +156,16 @@ def _widening(values: Sequence[float]) -> float:
     found = sum(one * other for one, other in pairwise(ranks)) / total
     found = (found * count + 1) / (count - 3 if count > ORDERED else count)
     found = min(max(found, 0.0), _MOST_CORRELATION)
-    return math.sqrt((1 + found) / (1 - found))
+    alike = (1 + found) / (1 - found)
+    return math.sqrt(alike) * _student(max(count / alike, _LEAST_INDEPENDENT)) / _student(count)
+
+
+def _student(count: float) -> float:
+    """Return the quantile of Student's distribution for the mean of so many, by a straight line between known ones."""
+    for (less, above), (more, below) in pairwise(_QUANTILES):
+        if count <= more:
+            return above + (below - above) * (count - less) / (more - less)
+    return _QUANTILES[-1][1]
 
 
 def _ranks(values: Sequence[float]) -> list[float]:

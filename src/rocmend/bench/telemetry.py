@@ -24,6 +24,8 @@ EVERY_S = 0.1
 """Between two readings; one of sysfs takes less than a millisecond."""
 FELL = 0.1
 """A clock that fell by more than this between blocks is flagged."""
+WAITED = 0.02
+"""Share of the time that a process on the CPU may wait for a processor before that is flagged."""
 _MOST_KEPT = 20_000
 _MOST_CLOCKS = 32
 _SMI = ("utilization.gpu", "clocks.sm", "clocks.mem", "power.draw", "temperature.gpu", "clocks_throttle_reasons.active")
@@ -224,12 +226,13 @@ def _value(text: str) -> float | None:
         return None
 
 
-def summarized(blocks: Sequence[Sequence[Reading]], *, gpu: bool) -> dict[str, Any]:
+def summarized(blocks: Sequence[Sequence[Reading]], *, gpu: bool, waited: Sequence[float] = ()) -> dict[str, Any]:
     """Return what sensors said during the blocks of a case, as JSON values.
 
     Args:
         blocks: The readings of each block, in order.
         gpu: It ran on a GPU.
+        waited: By block, the share of its time that it waited for a processor.
 
     Returns:
         By field ``mean``, ``low``, ``high`` over blocks; ``throttle``, what held the clocks down and in which share of
@@ -260,6 +263,9 @@ def summarized(blocks: Sequence[Sequence[Reading]], *, gpu: bool) -> dict[str, A
         notes += [
             f"throttled by {reason} in {share:.0%} of the readings" for reason, share in found["throttle"].items()
         ]
+    if waited and (share := statistics.fmean(waited)) > WAITED:
+        found["waited"] = round(share, 2)
+        notes.append(f"waited for the processor in {share:.0%} of the time: this machine is busy")
     return {**found, "notes": notes} if notes else found
 
 

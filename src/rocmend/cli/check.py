@@ -23,6 +23,7 @@ from rocmend.setup.choose import Choices, choose
 from rocmend.setup.environment import Environment, environment
 
 if TYPE_CHECKING:
+    from rocmend.bench.records import BenchRun
     from rocmend.cli.port_check import CheckedProject
     from rocmend.codeobject.model import Inspection
     from rocmend.codeobject.service import Service
@@ -57,6 +58,8 @@ class Check(msgspec.Struct, frozen=True):
         stages: What was done, and for how long (ms).
         probes: Operations that were run on this machine; None where none were.
         not_probed: Why none were.
+        speeds: What was measured on this machine.
+        not_measured: Why nothing was.
         project: A project to port; None where none was named.
         asked_with: The options that name the machine in another command: ``--machine strix-halo``.
     """
@@ -72,18 +75,21 @@ class Check(msgspec.Struct, frozen=True):
     stages: dict[str, float]
     probes: ProbeRun | None = None
     not_probed: str = ""
+    speeds: tuple[BenchRun, ...] = ()
+    not_measured: str = ""
     project: CheckedProject | None = None
     asked_with: str = ""
 
     @property
     def serious(self) -> bool:
-        """Whether there is an error or a warning, a wheel that does not run, or a project that needs a port."""
+        """Whether there is an error, a warning, a figure missing, a wheel that does not run, a project to port."""
         found = any(item.severity in {Severity.ERROR, Severity.WARNING} for item in self.diagnosis.findings)
         refused = any(
             service.verdict in {"none", "unknown"} for wheel in self.wheels for service in wheel.services.values()
         )
         probed = self.probes is not None and not self.probes.clean
-        return found or refused or probed or (self.project is not None and self.project.serious)
+        missing = any(run.failed for run in self.speeds)
+        return found or refused or probed or missing or (self.project is not None and self.project.serious)
 
 
 def run_check(
@@ -93,6 +99,7 @@ def run_check(
     workload: str | None = None,
     wheels: Sequence[Path] = (),
     probe: Callable[[], ProbeRun | str] = lambda: "",
+    bench: Callable[[ProbeRun | str], tuple[BenchRun, ...] | str] = lambda _tried: "",
     project: Callable[[Sequence[str]], CheckedProject] | None = None,
     progress: Callable[[str], None] = lambda _text: None,
     asked_with: str = "",
@@ -105,6 +112,7 @@ def run_check(
         workload: What it is for.
         wheels: Wheels, libraries or folders to be inspected for its GPUs.
         probe: Runs operations on this machine, or says why it does not.
+        bench: Told what probing came to, measures something on this machine, or says why it does not.
         project: Plans and proves the port of a project for these gfx targets.
         progress: Told what is being done.
         asked_with: The options that name the machine in another command.
@@ -120,6 +128,7 @@ def run_check(
     choices = stages.run("install advice", _choices, machine, knowledge, targets, workload)
     settings = stages.run("environment", _settings, diagnosis, machine, knowledge, workload)
     probed = stages.run("probing operations", probe)
+    measured = stages.run("measuring", bench, probed)
     planned = stages.run("planning and proving the port", project, targets) if project is not None else None
     facts = {key: machine.facts[key] for key in SHOWN if key in machine.facts}
     return Check(
@@ -134,6 +143,8 @@ def run_check(
         stages=stages.times,
         probes=None if isinstance(probed, str) else probed,
         not_probed=probed if isinstance(probed, str) else "",
+        speeds=() if isinstance(measured, str) else measured,
+        not_measured=measured if isinstance(measured, str) else "",
         project=planned,
         asked_with=asked_with,
     )

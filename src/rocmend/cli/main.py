@@ -107,6 +107,8 @@ class _ReaderGoneError(Exception):
 
 _ALIASES = {"list": "ls", "remove": "rm", "delete": "rm", "info": "show"}
 """What other programs call a command."""
+_MOVED = {"mlx bench": "bench mlx"}
+"""Where a command has gone."""
 
 
 class _LazyGroup(click.Group):
@@ -199,6 +201,8 @@ class _LazyGroup(click.Group):
                 if alias in known
                 else did_you_mean(args[0], known) or (f"There are: {', '.join(known)}." if self.prefix else "")
             )
+            if new := _MOVED.get(f"{self.prefix} {args[0]}"):
+                meant = f"Use `rocmend {new}`."
             if self.prefix in _SELECTING and not nearest(args[0], known):
                 meant = f"Names follow an option: `rocmend {self.prefix} {_SELECTING[self.prefix]} {args[0][:80]}`."
             raise click.UsageError(f"No such command {args[0][:80]!r}. {meant}".strip(), ctx) from None

@@ -49,6 +49,7 @@ _MLX_LM = Needs(("torch", "mlx", "mlx_lm"))
 
 NEEDS = {
     "bench gemm": Needs(("torch",), "in the environment that is measured"),
+    "bench mlx": _MLX_LM,
     "bench nn": Needs(("torch",), "in the environment that is measured"),
     "check": Needs(("torch",), "to try operations, in the environment that is checked"),
     "kernels check": Needs(("torch", "triton")),
@@ -56,7 +57,6 @@ NEEDS = {
     "kernels explain": Needs(("torch",), "without --target"),
     "kernels tune": Needs(("torch", "triton")),
     "lab run": Needs(("lightkube",), "for experiments on Kubernetes"),
-    "mlx bench": _MLX_LM,
     "mlx chat": _MLX_LM,
     "mlx generate": _MLX_LM,
     "mlx run": Needs(("torch", "mlx")),

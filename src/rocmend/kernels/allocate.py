@@ -56,7 +56,7 @@ class Output:
 
     @property
     def quick(self) -> Callable[..., torch.Tensor]:
-        """Allocates one with ``quick_args``: on the current device, which must be the tensor's, and unpoisoned."""
+        """Allocates a tensor with ``quick_args``: on the current device, which must be the tensor's, and unpoisoned."""
         if self._index is not None:
             return _quick  # type: ignore[no-any-return]  # torch's
         return functools.partial(torch.empty_strided, dtype=self._dtype, device=self.device)
@@ -69,7 +69,7 @@ class Output:
         return self.shape, self._strides
 
     def __call__(self) -> torch.Tensor:
-        """Return a new one."""
+        """Return a new tensor."""
         if self._index is not None and self._index == current_device() and not _poison:
             quick: torch.Tensor = _quick(self.shape, self._strides, self._dtype)
             return quick

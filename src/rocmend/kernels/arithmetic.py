@@ -8,6 +8,6 @@ def cdiv(a: int, b: int) -> int:
     return -(-a // b)
 
 
-def next_power_of_2(n: int) -> int:
-    """Return the smallest power of two that is not less than n; 1 for 0."""
-    return 1 << (n - 1).bit_length() if n > 0 else 1
+def next_power_of_2(n: int, least: int = 1) -> int:
+    """Return the smallest power of two that is neither less than n nor than another power of two."""
+    return max(1 << (n - 1).bit_length() if n > 0 else 1, least)

@@ -136,7 +136,7 @@ class CaptureExecutor(Recorder):
         """Stand in for ``semaphores.workspace``, and record the request.
 
         Raises:
-            NotCapturableError: It is the second one.
+            NotCapturableError: It is the second workspace.
         """
         if self.requested is not None:
             raise NotCapturableError("it requests two workspaces")
@@ -258,7 +258,7 @@ def capture(function: Callable[[Arguments], Any], arguments: Arguments) -> Captu
 
 
 def _without_data(argument: Any, index: int) -> Any:
-    """Return what stands for a tensor, None or a number while a call is captured."""
+    """Return the placeholder of an argument during a capture: a meta tensor, None or a varying number."""
     if isinstance(argument, torch.Tensor):
         return torch.empty_strided(argument.shape, argument.stride(), dtype=argument.dtype, device="meta")
     return None if argument is None else VaryingNumber(index)
@@ -277,7 +277,7 @@ def _recording(target: Target) -> Iterator[CaptureExecutor]:
 
 
 def _captured(mode: CaptureMode, result: Any, device: torch.device) -> Captured:
-    """Return what was recorded, with the tensors numbered.
+    """Return the captured call, with its tensors numbered.
 
     Raises:
         NotCapturableError: An argument of a launch or a result is not in known memory.

@@ -56,7 +56,7 @@ class Explained(msgspec.Struct, frozen=True):
         target: The target.
         shape_class: The class that tuning records go by.
         chosen: The implementation; empty where none supports the problem.
-        odd_addresses: What computes tensors that do not begin at multiples of 16 bytes, where the chosen one needs it.
+        odd_addresses: The implementation of tensors at other than multiples of 16 bytes, where the chosen needs these.
         considered: All of them, in order of preference.
         records: Tuning records that apply on the target, for the chosen tier's kernels.
         flops: Arithmetic of the problem.
@@ -94,11 +94,11 @@ def explain(op: Op, problem: Problem, target: Target, *, here: bool, product: st
     """
     preferences = select.preferred()
     found = select.consider(op, problem, target, *preferences, here=here)
-    chosen = next((one.implementation for one in found if one.taken), None)
+    chosen = next((candidate.implementation for candidate in found if candidate.taken), None)
     elsewhere = ""
     if chosen is not None and chosen.aligned:
         others = select.consider(op, problem, target, *select.any_address(preferences), here=here, aligned=False)
-        elsewhere = next((one.implementation.name for one in others if one.taken), "")
+        elsewhere = next((candidate.implementation.name for candidate in others if candidate.taken), "")
     kind = op.shape_class(problem)
     cost = op.cost(problem)
     rows: tuple[RecordRow, ...] = ()
@@ -115,8 +115,13 @@ def explain(op: Op, problem: Problem, target: Target, *, here: bool, product: st
         chosen=chosen.name if chosen is not None else "",
         odd_addresses=elsewhere,
         considered=tuple(
-            Considered(one.implementation.name, one.implementation.tier, taken=one.taken, reason=one.reason)
-            for one in found
+            Considered(
+                candidate.implementation.name,
+                candidate.implementation.tier,
+                taken=candidate.taken,
+                reason=candidate.reason,
+            )
+            for candidate in found
         ),
         records=rows,
         flops=float(cost.flops),
@@ -134,7 +139,10 @@ def applicable(op: Op, shape_class: str, target: Target, kernel: str = "") -> li
     """
     from rocmend.kernels.tuning import lookup
 
-    sources = ((one, "this machine") for one in user_records(op.name)), ((one, "shipped") for one in records(op.name))
+    sources = (
+        ((record, "this machine") for record in user_records(op.name)),
+        ((record, "shipped") for record in records(op.name)),
+    )
     known = [pair for source in sources for pair in source]
     origin = {id(record.config): where for record, where in known}
     by_config: dict[int, Record] = {id(record.config): record for record, _ in known}
@@ -156,10 +164,12 @@ def applicable(op: Op, shape_class: str, target: Target, kernel: str = "") -> li
 def _floor(name: str, target: Target, flops: float, size_bytes: float, dtype: str) -> Floor:
     wanted = name.casefold()
     fits = [
-        one for one in gfx.products(target.name) if any(wanted in each.casefold() for each in (one.name, *one.aliases))
+        product
+        for product in gfx.products(target.name)
+        if any(wanted in each.casefold() for each in (product.name, *product.aliases))
     ]
     if not fits:
-        own = [one.name for one in gfx.products(target.name)]
+        own = [product.name for product in gfx.products(target.name)]
         raise unknown("--product", f"product of {target.name}", name, own, listed=f"rocmend targets {target.name}")
     product = fits[0]
     short = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "int8": "int8"}.get(dtype, "fp16")

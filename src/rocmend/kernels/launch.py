@@ -133,7 +133,7 @@ class BoundKernel:
             if HIP:
                 key += tuple(map(large, args))
             compiled = self._compiled.get(key)
-        except TypeError:  # an argument that has no specialization, or one that cannot be hashed
+        except TypeError:  # an argument that has no specialization, or an argument that cannot be hashed
             self._triton_launch(grid, args)
             return None
         if compiled is None:
@@ -174,11 +174,13 @@ def _merged(kernel: Any, constants: Mapping[str, Any], config: Config) -> dict[s
     """Return the constants of a launch: the record's that the kernel has a parameter for, then the given ones.
 
     Raises:
-        UnitError: The kernel needs another one.
+        UnitError: The kernel needs another constant.
     """
     names = kernel.arg_names
     merged = {**{name: value for name, value in config.constants.items() if name in names}, **constants}
-    for name, parameter in inspect.signature(kernel.fn).parameters.items():
+    function = getattr(kernel, "fn", None)
+    parameters = inspect.signature(function).parameters if inspect.isfunction(function) else {}
+    for name, parameter in parameters.items():
         if name not in merged and parameter.default is parameter.empty and "constexpr" in str(parameter.annotation):
             raise config.lacks(name, f"the kernel {kernel.fn.__name__}")
     return merged

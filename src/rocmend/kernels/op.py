@@ -63,7 +63,7 @@ class Implementation:
         run: ``module:function`` that computes it; its arguments are the op's own business.
         rejects: Says why it cannot or should not compute a problem on a target; None where it may.
         note: Where the preference comes from (a measurement, an issue), in a sentence.
-        avoid: Says why it is not taken, although it could be, unless it is asked for by name: another one is faster.
+        avoid: Says why it is not taken unless it is asked for by name: another implementation is faster.
         vendor: The only vendor whose GPUs it is for, e.g. ``nvidia``; empty for any.
         aligned: Whether it takes only tensors that begin at multiples of 16 bytes.
         record_class: Names a problem's class of its tuning records on a target; None where no records have its name.
@@ -123,7 +123,7 @@ class Op:
     notes: tuple[str, ...] = field(default=())
 
     def reference_of(self, function: str | None) -> str:
-        """Return the reference of a public function: of that name beside the first one's; ``module:function`` stays."""
+        """Return the reference of a public function: that of its name; ``module:function`` is returned as it is."""
         if function is None or ":" in function:
             return function or self.reference
         return f"{self.reference.partition(':')[0]}:{function}"
@@ -141,5 +141,5 @@ def resolve(reference: str) -> Any:
 
 
 def beside(function: Callable[..., Any], name: str) -> Any:
-    """Return what has a name in a function's module: another function of the same implementation."""
+    """Return another function of an implementation: the attribute of this name in a function's module."""
     return getattr(sys.modules[function.__module__], name)

@@ -31,7 +31,7 @@ _DEFAULT_CAPTURE_AFTER = 32
 
 
 class _Settings:
-    """How many calls of a kind run normally before one is captured, at least 1."""
+    """How many calls of a kind run normally before a call is captured, at least 1."""
 
     def __init__(self) -> None:
         self.capture_after = _DEFAULT_CAPTURE_AFTER
@@ -120,7 +120,7 @@ class cached_plan(cached):  # noqa: N801  a decorator
 
 
 def _specialization(number: int) -> int:
-    """Return what Triton compiles different kernels for: 1, multiples of 16, and more than 32 bits."""
+    """Return Triton's specialization of an integer: 1, multiples of 16, and more than 32 bits."""
     return (number == 1) | (not number & 15) << 1 | (not -(1 << 31) <= number < 1 << 31) << 2 | (number >= 1 << 63) << 3
 
 
@@ -162,7 +162,7 @@ class _Uncaptured:
         self._remaining: int = _settings.capture_after
 
     def __call__(self, arguments: Arguments) -> Any:
-        """Compute normally; in the end by a capture, if there can be one."""
+        """Compute normally; in the end by a capture, if the call can be captured."""
         if self._remaining:
             self._remaining -= 1
             return self.compute(arguments)

@@ -64,22 +64,24 @@ def parse(op: Op, words: Sequence[str], *, options: str = "") -> Problem:
 
 
 def _value(op: str, name: str, kind: Any, text: str) -> Any:
-    allowed = [one for one in typing.get_args(kind) if one is not type(None)] or [kind]
+    allowed = [accepted for accepted in typing.get_args(kind) if accepted is not type(None)] or [kind]
     if type(None) in typing.get_args(kind) and text.lower() in {"none", ""}:
         return None
-    for one in allowed:
-        if one is bool and text.lower() in _WORDS:
+    for accepted in allowed:
+        if accepted is bool and text.lower() in _WORDS:
             return _WORDS[text.lower()]
-        if one in {int, float} and one is not bool:
+        if accepted in {int, float} and accepted is not bool:
             try:
-                return one(text)
+                return accepted(text)
             except ValueError:
                 continue
-        if one is str or (isinstance(one, str) and one == text):
+        if accepted is str or (isinstance(accepted, str) and accepted == text):
             return text
-        if typing.get_origin(one) is tuple or one is tuple:
+        if typing.get_origin(accepted) is tuple or accepted is tuple:
             return tuple(int(part) for part in text.split(",") if part.lstrip("-").isdecimal())
-    shown = " or ".join(_KINDS.get(one, str(getattr(one, "__name__", repr(one)))) for one in allowed)
+    shown = " or ".join(
+        _KINDS.get(accepted, str(getattr(accepted, "__name__", repr(accepted)))) for accepted in allowed
+    )
     raise UsageError(op, f"{name} must be {shown}, got {text!r}.")
 
 

@@ -32,6 +32,8 @@ def declare(  # noqa: PLR0913  an op has so many properties
     cost: Callable[[Problem], Cost],
     tolerance: Mapping[str, Tolerance],
     functions: Sequence[str] = (),
+    reference: str = "",
+    formats: bool = False,
     dtypes: Iterable[str] | None = None,
     shape_class: Callable[[Problem], str] = lambda _problem: "any",
     mlx: str | None = None,
@@ -49,7 +51,9 @@ def declare(  # noqa: PLR0913  an op has so many properties
         cost: Flops and bytes of a problem.
         tolerance: By output dtype.
         functions: Public functions of ``function.py``, whose references in ``reference.py`` have the same names;
-            none for the one named like the op.
+            none for the function named like the op.
+        reference: Function of ``reference.py`` with another name than the first public function.
+        formats: Whether ``cases.py`` has ``formats`` too.
         dtypes: Element types; None for those of ``tolerance``.
         shape_class: Class of shapes of a problem.
         mlx: Name in MLX.
@@ -65,15 +69,18 @@ def declare(  # noqa: PLR0913  an op has so many properties
         Op(
             name=name,
             summary=summary,
-            functions={one: f"{folder}.function:{one}" for one in functions},
-            reference=f"{folder}.reference:{functions[0]}",
+            functions={name: f"{folder}.function:{name}" for name in functions},
+            reference=f"{folder}.reference:{reference or functions[0]}",
             problem=problem,
-            implementations=tuple(dataclasses.replace(one, run=f"{folder}.{one.run}") for one in implementations),
+            implementations=tuple(
+                dataclasses.replace(kernel, run=f"{folder}.{kernel.run}") for kernel in implementations
+            ),
             dtypes=tuple(tolerance if dtypes is None else dtypes),
             domain=domain,
             cost=cost,
             tolerance=tolerance,
             cases=f"{folder}.cases:cases",
+            formats=f"{folder}.cases:formats" if formats else "",
             shape_class=shape_class,
             mlx=mlx,
             sources=sources,

@@ -53,7 +53,7 @@ class Replay:
                 args[tensor.position] = _view(bases[tensor.base], tensor)
             compiled.append(launch.kernel.launch(launch.grid, args))
         if self.generated is None and compiled and all(compiled):
-            launches = [(one, of) for one, of in zip(captured.launches, compiled, strict=True) if of is not None]
+            launches = [(launch, of) for launch, of in zip(captured.launches, compiled, strict=True) if of is not None]
             self.generated = _generate(arguments, captured, launches, self._compute, self)
         results = [None if index is None else bases[index] for index in captured.results]
         if captured.result_type is None:

@@ -55,20 +55,20 @@ def from_evidence(records: Iterable[Evidence]) -> list[Run]:
     """Return the runs among records of a store, in their order."""
     return [
         Run(
-            op=one.subject,
-            rung=str(one.detail.get("rung", "")),
-            target=one.gfx_target,
-            verdict=one.verdict.value,
-            passed=int(one.detail.get("passed", 0)),
-            count=int(one.detail.get("count", 0)),
-            date=one.started_at[:10],
-            versions=one.versions,
+            op=record.subject,
+            rung=str(record.detail.get("rung", "")),
+            target=record.gfx_target,
+            verdict=record.verdict.value,
+            passed=int(record.detail.get("passed", 0)),
+            count=int(record.detail.get("count", 0)),
+            date=record.started_at[:10],
+            versions=record.versions,
             origin="store",
-            device_name=str(one.detail.get("device_name", "")),
-            sizes=tuple(one.settings.get("sizes", ())),
+            device_name=str(record.detail.get("device_name", "")),
+            sizes=tuple(record.settings.get("sizes", ())),
         )
-        for one in records
-        if one.kind == KIND
+        for record in records
+        if record.kind == KIND
     ]
 
 
@@ -84,10 +84,10 @@ def latest(runs: Iterable[Run]) -> dict[str, dict[tuple[str, str], Run]]:
 
 
 def told(runs: Mapping[Any, Run]) -> str:
-    """Return what an op's runs come to in a line: ``reference 30/30; nvidia sm90 42/42``."""
+    """Summarize an op's runs in a line: ``reference 30/30; nvidia sm90 42/42``."""
     order = {"reference": 0, "nvidia": 1, "amd": 2}
     parts = []
-    for run in sorted(runs.values(), key=lambda one: (order.get(one.rung, 9), one.target)):
+    for run in sorted(runs.values(), key=lambda run: (order.get(run.rung, 9), run.target)):
         where = f" {run.target}" if run.target not in {"", "cpu"} else ""
         parts.append(f"{run.rung}{where} {run.passed}/{run.count}")
     return "; ".join(parts)

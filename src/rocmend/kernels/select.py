@@ -78,14 +78,16 @@ def consider(
     for preference in [name for name in preferences if binds(name, op)] or [""]:
         fastest = None if preference else measured(op, problem, target)
         found, taken = [], False
-        # One that was measured to be the fastest stands first.
-        for one in sorted(backends.implementations(op, target.vendor), key=lambda one: one.name != fastest):
-            reason = _rejection(op, one, problem, target, preference, here=here, aligned=aligned)
+        # What was measured to be the fastest stands first.
+        for candidate in sorted(
+            backends.implementations(op, target.vendor), key=lambda candidate: candidate.name != fastest
+        ):
+            reason = _rejection(op, candidate, problem, target, preference, here=here, aligned=aligned)
             if reason is None and not taken:
                 taken = True
-                found.append(Considered(one, True, _why(one, preference, fastest), True))
+                found.append(Considered(candidate, True, _why(candidate, preference, fastest), True))
             else:
-                found.append(Considered(one, False, reason or "an earlier one was taken", reason is None))
+                found.append(Considered(candidate, False, reason or "an earlier one was taken", reason is None))
         if taken:
             break
     return found
@@ -95,15 +97,15 @@ def select(op: Op, problem: Problem, target: Target, *preferences: str, aligned:
     """Select the implementation of a problem; see ``consider``.
 
     Raises:
-        UnsupportedError: No implementation, or not the preferred one, supports the problem.
+        UnsupportedError: No implementation, or not the preferred implementation, supports the problem.
     """
     found = consider(op, problem, target, *preferences, aligned=aligned)
     rejected: list[Rejected] = []
-    for one, taken, reason, _ in found:
+    for candidate, taken, reason, _ in found:
         if taken:
-            return Choice(op.name, one.name, one.tier, reason, tuple(rejected), one.run)
-        rejected.append(Rejected(one.name, one.tier, reason))
-    reasons = "; ".join(f"{one.implementation}: {one.reason}" for one in rejected)
+            return Choice(op.name, candidate.name, candidate.tier, reason, tuple(rejected), candidate.run)
+        rejected.append(Rejected(candidate.name, candidate.tier, reason))
+    reasons = "; ".join(f"{candidate.implementation}: {candidate.reason}" for candidate in rejected)
     asked = [name for name in preferences if binds(name, op)]
     binding = " or ".join(asked)
     strangers = " ".join(f"No op has an implementation {name!r}." for name in asked if not _is_known(name))
@@ -122,11 +124,11 @@ def preferred() -> tuple[str, ...]:
 
 
 def binds(preference: str, op: Op) -> bool:
-    """Return whether a preference is one for an op: not where it names an implementation that only others have.
+    """Return whether a preference is meant for an op: not where it names an implementation that only others have.
 
     What one op's implementation calls is selected as ever: asked for by name, it could not call other ops otherwise.
     """
-    if preference in _TIERS or any(one.name == preference for one in backends.known(op)):
+    if preference in _TIERS or any(known.name == preference for known in backends.known(op)):
         return True
     return not _is_known(preference)
 
@@ -135,7 +137,9 @@ def _is_known(preference: str) -> bool:
     """Return whether it is a tier, or an implementation's name in any op."""
     from rocmend.kernels import registry
 
-    return preference in _TIERS or any(one.name == preference for op in registry.ops() for one in backends.known(op))
+    return preference in _TIERS or any(
+        known.name == preference for op in registry.ops() for known in backends.known(op)
+    )
 
 
 def measured(op: Op, problem: Problem, target: Target) -> str | None:
@@ -151,38 +155,38 @@ def any_address(preferences: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _rejection(  # noqa: PLR0913  what a rule may depend on
-    op: Op, one: Implementation, problem: Problem, target: Target, preference: str, *, here: bool, aligned: bool
+    op: Op, candidate: Implementation, problem: Problem, target: Target, preference: str, *, here: bool, aligned: bool
 ) -> str | None:
     """Say why an implementation is not to be taken for a problem, or None."""
-    if preference and preference not in {one.tier, one.name}:
+    if preference and preference not in {candidate.tier, candidate.name}:
         return f"{preference} was requested"
-    named = preference == one.name
+    named = preference == candidate.name
     # The interpreter runs kernels of any vendor, but takes them by name only.
-    if one.vendor and target.vendor != one.vendor and not (named and target.vendor == "cpu"):
-        return f"it is for GPUs of {one.vendor.upper()}"
-    if without.is_switched_off(op.name, one):
+    if candidate.vendor and target.vendor != candidate.vendor and not (named and target.vendor == "cpu"):
+        return f"it is for GPUs of {candidate.vendor.upper()}"
+    if without.is_switched_off(op.name, candidate):
         return f"it is switched off by {without.VARIABLE}"
-    if one.aligned and not aligned:
+    if candidate.aligned and not aligned:
         return "it needs tensors at multiples of 16 bytes"
     return (
-        (_unavailable(one, target) if here else None)
-        or one.rejects(problem, target)
-        or (None if named else one.avoid(problem, target))
+        (_unavailable(candidate, target) if here else None)
+        or candidate.rejects(problem, target)
+        or (None if named else candidate.avoid(problem, target))
     )
 
 
-def _why(one: Implementation, preference: str, fastest: str | None) -> str:
+def _why(candidate: Implementation, preference: str, fastest: str | None) -> str:
     """Say why an implementation was taken."""
     if preference:
         return f"{preference} was requested"
-    if one.name == fastest:
+    if candidate.name == fastest:
         return "measured to be the fastest on this machine"
-    return one.note or "first in the op's order of preference that supports the problem"
+    return candidate.note or "first in the op's order of preference that supports the problem"
 
 
-def _unavailable(one: Implementation, target: Target) -> str | None:
+def _unavailable(candidate: Implementation, target: Target) -> str | None:
     """Say why an implementation cannot run at all here."""
-    if one.tier != "triton":
+    if candidate.tier != "triton":
         return None
     return executor.triton_unavailable(target)
 
@@ -237,7 +241,7 @@ def _select(key: tuple[Any, ...], op: Op, device: torch.device, problem: Problem
 
 def _tell(choice: Choice) -> None:
     """Log once per op and reason that a GPU computes with the reference."""
-    reason = "; ".join(f"{one.implementation}: {one.reason}" for one in choice.rejected)
+    reason = "; ".join(f"{rejected.implementation}: {rejected.reason}" for rejected in choice.rejected)
     if (choice.op, reason) not in _told:
         _told.add((choice.op, reason))
         log.warning("%s is computed by its torch reference, which is slow: %s", choice.op, reason)
@@ -247,7 +251,7 @@ def _tell(choice: Choice) -> None:
 def prefer(*names: str) -> Iterator[None]:
     """Ask for a tier (``vendor``, ``triton``, ``reference``) or an implementation by name, for every op inside.
 
-    A name holds for the ops that have an implementation of that name; where no op has one, every selection fails. Of
+    A name holds for the ops that have an implementation of that name; where no op has it, every selection fails. Of
     several names, the first is taken that supports the problem.
     """
     _preferred.append(names)

@@ -127,7 +127,7 @@ def _clock(thunks: Sequence[Callable[[], Any]]) -> float:
 
 
 def summary(seconds: Sequence[float], calls: int, method: str) -> Timing:
-    """Return what measurements, of so many calls each, come to."""
+    """Summarize measurements, of so many calls each: median and spread per call."""
     ordered = sorted(value / calls * 1e6 for value in seconds)
     low, high = ordered[len(ordered) // 10], ordered[-1 - len(ordered) // 10]
     return Timing(statistics.median(ordered), low, high, method, len(ordered))

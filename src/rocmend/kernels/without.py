@@ -1,6 +1,6 @@
-"""Switch kernels off by name: to find the one that is at fault, or to see what one is worth.
+"""Switch kernels off by name: to find the kernel that is at fault, or to see what a kernel is worth.
 
-``ROCMEND_KERNELS_WITHOUT=gather_qmm.moe_gemv`` leaves one out, with commas between several, and
+``ROCMEND_KERNELS_WITHOUT=gather_qmm.moe_gemv`` leaves a kernel out, with commas between several, and
 ``ROCMEND_KERNELS_WITHOUT=nvidia`` all those that only NVIDIA GPUs run: a model then takes what it takes on an AMD GPU.
 """
 
@@ -27,7 +27,7 @@ _unchecked = bool(_names)
 
 
 def kernels(vendor: str | None = None) -> tuple[str, ...]:
-    """List the kernels, as ``op.kernel``; of those that only GPUs of one vendor run, if one is given."""
+    """List the kernels, as ``op.kernel``; of those that only GPUs of one vendor run, if a vendor is given."""
     from rocmend.kernels import registry
 
     return tuple(

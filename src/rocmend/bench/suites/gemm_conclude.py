@@ -10,7 +10,8 @@ from rocmend.bench.case import Setting
 from rocmend.bench.compare import Overall, compared, overall
 from rocmend.bench.conclusion import Conclusion
 from rocmend.bench.records import Measured, subject_of
-from rocmend.bench.stats import Comparison, Difference
+from rocmend.bench.stats import MARGIN, Comparison, Difference
+from rocmend.bench.suite import Bound
 from rocmend.bench.suites.gemm_cases import PEAK, group_of, short_dtype
 from rocmend.core.units import count_text
 
@@ -50,23 +51,23 @@ def _pooled(pairs: Sequence[tuple[Measured, Measured]]) -> _Pooled | None:
 
 
 def conclusions(results: Sequence[Measured]) -> list[Conclusion]:
-    """Return what to use, then what each setting does to each kind of product."""
+    """Return what to use, what each setting does to each kind of product, and how fast each dtype gets."""
     timed = [result for result in results if result.summary is not None]
     names = list(dict.fromkeys(result.setting.id for result in results))
     several = len({result.case.parameters["dtype"] for result in timed}) > 1
-    groups: dict[str, list[_Pooled]] = {}
     by = {(result.case.id, result.setting.id): result for result in timed}
+    pairs: dict[tuple[str, str], list[tuple[Measured, Measured]]] = {}
+    for (case, setting), other in by.items():
+        if setting != names[0] and (case, names[0]) in by:
+            kind = f"{short_dtype(other.case)} {group_of(other.case)}" if several else group_of(other.case)
+            pairs.setdefault((setting, kind), []).append((by[case, names[0]], other))
+    found = {key: one for key, many in pairs.items() if (one := _pooled(many)) is not None}
+    said = []
     for name in names[1:]:
-        kinds: dict[str, list[tuple[Measured, Measured]]] = {}
-        for (case, setting), other in by.items():
-            if setting == name and (case, names[0]) in by:
-                kind = f"{short_dtype(other.case)} {group_of(other.case)}" if several else group_of(other.case)
-                kinds.setdefault(kind, []).append((by[case, names[0]], other))
-        for kind, pairs in kinds.items():
-            if (found := _pooled(pairs)) is not None:
-                groups.setdefault(kind, []).append(found)
-    said = [_said(one, kind, names[0]) for kind, many in groups.items() for one in many]
-    return [*_uses(groups, names[0]), *said, *_ceilings(timed)]
+        mine = {kind: one for (setting, kind), one in found.items() if setting == name}
+        if mine:
+            said.append(_said(name, mine, names[0]))
+    return [*([_use(found, names[0])] if found else []), *said, *_ceilings(timed)]
 
 
 def _ceilings(timed: Sequence[Measured]) -> list[Conclusion]:
@@ -76,37 +77,39 @@ def _ceilings(timed: Sequence[Measured]) -> list[Conclusion]:
         mine = [result for result in timed if short_dtype(result.case) == dtype]
         best = max(mine, key=lambda result: result.figure or 0.0)
         peak = next((bound for bound in best.bounds if bound.name == PEAK), None)
-        share = f", {(best.figure or 0) / peak.figure:.0%} of the {PEAK}" if peak else ""
+        share = f", {_percent(best, peak)} of the {PEAK}" if peak else ""
         text = (
             f"{dtype}: {best.figure or 0:.4g} {best.case.unit} at most ({best.case.title}, {best.setting.id}{share})."
         )
         by_memory = [result for result in mine if result.bounds and result.bounds[0].name != PEAK]
         if by_memory:
-            shares = sorted((result.figure or 0.0) / result.bounds[0].figure for result in by_memory)
-            reach = f"{shares[0]:.0%} to {shares[-1]:.0%}" if len(shares) > 1 else f"{shares[0]:.0%}"
-            text += f" Memory bounds {len(by_memory)} of {count_text(len(mine), 'figure')}: they reach {reach} of it."
+            ordered = sorted(by_memory, key=lambda result: (result.figure or 0.0) / result.bounds[0].figure)
+            reach = dict.fromkeys(_percent(one, one.bounds[0]) for one in (ordered[0], ordered[-1]))
+            bounded = f"{len(by_memory)} of {count_text(len(mine), 'figure')}"
+            text += f" Memory bounds {bounded}: they reach {' to '.join(reach)}."
         made.append(Conclusion("ceiling", text, tuple(subject_of(one.case, one.setting) for one in (best, *by_memory))))
     return made
 
 
-def _uses(groups: Mapping[str, Sequence[_Pooled]], first: str) -> list[Conclusion]:
-    best: dict[str, list[tuple[str, _Pooled]]] = {}
-    for kind, many in groups.items():
+def _percent(result: Measured, bound: Bound) -> str:
+    return f"{(result.figure or 0.0) / bound.figure * 100:.0f} %"
+
+
+def _use(found: Mapping[tuple[str, str], _Pooled], first: str) -> Conclusion:
+    """Say for each kind of product which setting to use: the fastest of those that are shown to be faster."""
+    parts, evidence, none = [], [], []
+    for kind in dict.fromkeys(kind for _, kind in found):
+        many = [one for (_, other), one in found.items() if other == kind]
         faster = [one for one in many if one.whole.difference is Difference.FASTER]
-        top = max(faster, key=lambda one: one.whole.ratio, default=None)
-        best.setdefault(top.setting.id if top else "", []).extend([(kind, top)] if top else [(kind, many[0])])
-    made = []
-    for name, kinds in best.items():
-        evidence = [subject_of(result.case, result.setting) for _, one in kinds for result in one.results]
-        what = _listed([kind for kind, _ in kinds])
-        if not name:
-            text = f"For {what} products no setting is shown to be faster than {first} overall: use {first}."
-            made.append(Conclusion("use", text, tuple(evidence), shown=False))
-            continue
-        gains = ", ".join(f"{kind} {_interval(one)}" for kind, one in kinds)
-        text = f"For {what} products use {name} ({gains} than {first}): {_how(kinds[0][1].setting)}."
-        made.append(Conclusion("use", text, tuple(evidence)))
-    return sorted(made, key=lambda one: not one.shown)
+        best = max(faster, key=lambda one: one.whole.ratio, default=None)
+        evidence += [subject_of(result.case, result.setting) for one in many for result in one.results]
+        if best is None:
+            none.append(kind)
+        else:
+            parts.append(f"For {kind} products use {best.setting.id}, {_interval(best)}: {_how(best.setting)}.")
+    if none:
+        parts.append(f"For {_listed(none)} products use {first}: no other setting is shown to be faster.")
+    return Conclusion("use", " ".join(parts), tuple(evidence), shown=len(parts) > bool(none))
 
 
 def _how(setting: Setting) -> str:
@@ -114,27 +117,31 @@ def _how(setting: Setting) -> str:
     return " ".join(parts) if parts else "no variable set"
 
 
-def _said(one: _Pooled, kind: str, first: str) -> Conclusion:
-    total = len(one.each)
-    counts = [
-        f"{word} {one.count(difference)}"
-        for difference, word in (
-            (Difference.SLOWER, "slower on"),
-            (Difference.FASTER, "faster on"),
-            (Difference.NONE, "no difference shown on"),
-        )
-    ]
-    shown = one.whole.difference in {Difference.FASTER, Difference.SLOWER}
-    what = _interval(one) + f" than {first}" if shown else f"no difference to {first} is shown {_range(one)}"
-    text = f"{one.setting.id}, {count_text(total, f'{kind} product')}: {what}; {', '.join(counts)}."
-    against = Difference.SLOWER if one.whole.ratio > 1 else Difference.FASTER
-    odd = [result.case.title or result.case.id for result, found in zip(one.results, one.each, strict=True)
-           if found.difference is against]  # fmt: skip
-    if odd and shown:
+def _said(name: str, kinds: Mapping[str, _Pooled], first: str) -> Conclusion:
+    """Say what a setting does to each kind of product."""
+    words, odd, evidence = [], [], []
+    for kind, one in kinds.items():
+        total = count_text(len(one.each), f"{kind} product")
+        shown = one.whole.difference in {Difference.FASTER, Difference.SLOWER}
+        counts = [
+            f"{word.value} on {one.count(word)}" for word in (Difference.FASTER, Difference.SLOWER) if one.count(word)
+        ]
+        more = f", {' and '.join(counts)}" if counts else ""
+        none = f"no difference above {MARGIN * 100:.0f} % shown {_range(one)}"
+        words.append(f"{total} {_interval(one) if shown else none}{more}")
+        against = Difference.SLOWER if one.whole.ratio > 1 else Difference.FASTER
+        odd += [
+            f"{result.case.title or result.case.id} ({made.difference.value})"
+            for result, made in zip(one.results, one.each, strict=True)
+            if shown and made.difference is against
+        ]
+        evidence += [subject_of(result.case, result.setting) for result in one.results]
+    text = f"{name} against {first}: {'; '.join(words)}."
+    if odd:
         more = f" and {len(odd) - _MOST_NAMED} more" if len(odd) > _MOST_NAMED else ""
-        text += f" {against.value.capitalize()}: {', '.join(odd[:_MOST_NAMED])}{more}."
-    evidence = tuple(subject_of(result.case, result.setting) for result in one.results)
-    return Conclusion("setting", text, evidence, shown=shown)
+        text += f" Unlike the others of their kind: {', '.join(odd[:_MOST_NAMED])}{more}."
+    shown = any(one.whole.difference is not Difference.NONE for one in kinds.values())
+    return Conclusion("setting", text, tuple(evidence), shown=shown)
 
 
 def _interval(one: _Pooled) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -62,7 +63,11 @@ class Product(Workload):
         return self._multiply(left, right, out.tensor)
 
     def wrong(self) -> str:
-        """Multiply the first set into memory full of NaN, and compare."""
+        """Multiply the first set into memory full of NaN, and compare.
+
+        Raises:
+            UnsupportedError: TF32 is asked for, and the product is as exact as float32.
+        """
         left, right, out = self._sets[0]
         if self._tune:
             import torch
@@ -73,6 +78,9 @@ class Product(Workload):
         if found := out.wrong():
             return found
         self._checked = check(left, right, out.tensor, self._precision)
+        single = _PRECISIONS["float32"]
+        if self._precision == _PRECISIONS["tf32"] and not check(left, right, out.tensor, single).reason:
+            raise UnsupportedError("torch multiplies in float32 here although TF32 is allowed")
         return self._checked.reason
 
     def detail(self) -> dict[str, Any]:
@@ -150,6 +158,7 @@ def _use(parameters: dict[str, Any], device: torch.device) -> None:
     """Set what cases of one process differ in, and what a setting asks of torch."""
     import torch
 
+    os.environ["HIPBLASLT_ALLOW_TF32"] = "1"  # releases of 2025 ask for it as well, some the first time alone
     torch.backends.cuda.matmul.allow_tf32 = parameters["dtype"] == "tf32"
     if device.type != "cuda":
         return
@@ -212,12 +221,15 @@ _bandwidths: dict[str, dict[str, float]] = {}
 
 def bandwidth(device: torch.device) -> dict[str, float]:
     """Return how fast memory is copied and read in GB/s, measured once in a process; empty where it can't be."""
+    import torch
+
     key = str(device)
     if key not in _bandwidths:
         try:
             _bandwidths[key] = _bandwidth(device)
         except RuntimeError:  # no memory is left for it
             _bandwidths[key] = {}
+        torch.cuda.empty_cache()  # processes of other settings need it
     return _bandwidths[key]
 
 

@@ -52,8 +52,8 @@ def _builds(_ctx: click.Context, _parameter: click.Parameter, texts: tuple[str, 
         ("rocmend bench llama --model model.gguf", "the llama-bench on PATH, each back end that it has"),
         ("rocmend bench llama --model model.gguf --depth 0,2048,8192,32768", "how speed falls with a longer context"),
         (
-            "rocmend bench llama --model model.gguf --build rocm=rocm/bin --build vulkan=vulkan/bin --ubatch 512,1024",
-            "two builds, two batch sizes",
+            "rocmend bench llama --model model.gguf --build new=new/bin --build old=old/bin",
+            "two builds",
         ),
     ),
 )
@@ -124,6 +124,7 @@ def command(
     """
     from rocmend.bench.llama.options import Chosen
     from rocmend.bench.suites.llama import QUICK, STANDARD, Tests
+    from rocmend.cli.views.bench_report import curves
 
     if not depth or not any((*prompt, *generate)):
         raise UsageError("--prompt", "nothing is left to measure.", next_step="Give --prompt 512 or --generate 128.")
@@ -138,7 +139,8 @@ def command(
         "bench llama",
         common,
         lambda bench: _suite(bench, model, tests, builds, backends, chosen, check=not no_check, longest_s=limit or 0.0),
-        efforts=(QUICK, STANDARD),
+        lambda run: curves(run.results),
+        (QUICK, STANDARD),
     )
 
 

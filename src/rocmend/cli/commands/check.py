@@ -20,6 +20,7 @@ from rocmend.core.examples import example_machines
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
 if TYPE_CHECKING:
+    from rocmend.bench.records import BenchRun
     from rocmend.cli.check import Check
     from rocmend.cli.port_check import CheckedProject
     from rocmend.core.units import ModelSize
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     examples=(
         ("rocmend check", "this machine; the report goes to rocmend-report.html"),
         ("rocmend check --machine strix-halo -o strix-halo.html", "an example machine"),
+        ("rocmend check --quick", "in a minute: operations are tried, nothing is measured"),
+        ("rocmend check --full", "all operations, and more figures"),
         ("rocmend check --target gfx1151", "no AMD GPU here: answer for one"),
         ("rocmend check ~/src/my-cuda-project --target gfx1151", "and plan and prove the port of a project"),
         ("rocmend check --wheel torch.whl --wheel bitsandbytes.whl", "and say whether these wheels run on it"),
@@ -57,7 +60,9 @@ if TYPE_CHECKING:
     help="A wheel, library or folder to inspect for the GPU; can be repeated.",
 )
 @report_option
-@click.option("--probe/--no-probe", default=True, show_default=True, help="Try quick operations on this machine.")
+@click.option("--quick", is_flag=True, help="Try quick operations, and measure nothing.")
+@click.option("--full", is_flag=True, help="Try all operations and measure more: up to an hour.")
+@click.option("--probe/--no-probe", default=True, show_default=True, help="Try operations on this machine.")
 @store_option
 @click.option("--no-store", is_flag=True, help="Do not keep the result in the store.")
 @output_options("sarif", file=False)
@@ -70,6 +75,8 @@ def command(
     model_size: ModelSize | None,
     wheels: tuple[Path, ...],
     output: Path,
+    quick: bool,
+    full: bool,
     probe: bool,
     store_path: Path | None,
     no_store: bool,
@@ -77,13 +84,15 @@ def command(
 ) -> None:
     """Diagnose this machine and write one HTML report.
 
-    It tries quick operations on the GPU, inspects wheels, and says what to install and what to set. With a PROJECT, the
-    folder of a CUDA project, it plans the project's port and proves it in a copy. It leaves one HTML report: one file
-    that needs no network and holds no names, addresses, serial numbers or secrets, unless --no-redact is given.
-    Operations are tried under supervision where the active Python environment has torch. Exit code 1 means that there
-    is an error or a warning. No setting of the machine and no file of the project is changed; a record of the check is
-    kept in the store, unless --no-store is given.
+    It tries quick operations on the GPU, measures two products, inspects wheels, and says what to install and what to
+    set. With a PROJECT, the folder of a CUDA project, it plans the project's port and proves it in a copy. It leaves
+    one HTML report: one file that needs no network and holds no names, addresses, serial numbers or secrets, unless
+    --no-redact is given. Operations are tried and measured under supervision where the active Python environment has
+    torch. Exit code 1 means that there is an error or a warning. No setting of the machine and no file of the project
+    is changed; a record of the check is kept in the store, unless --no-store is given.
     """
+    if quick and full:
+        raise UsageError("--quick", "it cannot be given together with --full.")
     check(
         project=project,
         machine_dir=machine_dir,
@@ -93,6 +102,7 @@ def command(
         model_size=model_size,
         wheels=wheels,
         output=output,
+        depth="quick" if quick else "full" if full else "",
         probe=probe,
         store_path=store_path,
         no_store=no_store,
@@ -111,6 +121,7 @@ def check(
     workload: str | None = None,
     model_size: ModelSize | None = None,
     wheels: tuple[Path, ...] = (),
+    depth: str = "",
     probe: bool = True,
     store_path: Path | None = None,
     no_store: bool = False,
@@ -125,7 +136,7 @@ def check(
     if project is not None and not project.is_dir():  # said before the machine is read
         raise UsageError("check", f"{project} is not a folder.", next_step="Name the folder of a project to port.")
     file = report_file(output, project=project)
-    about_s = _about_s(probe, machine_dir, target)
+    about_s = _about_s(probe, machine_dir, target, full=depth == "full")
     with Progress("rocmend check", "reading the machine", about_s=about_s, quick=not about_s) as progress:
         machine = target_alone(
             take_snapshot(machine_dir, target=target, workload=workload, model_size=model_size, python=python)
@@ -136,7 +147,18 @@ def check(
         def run_probes() -> ProbeRun | str:
             if not probe:
                 return "Not tried: --no-probe was given."
-            return _probe(machine, knowledge, machine_dir, store, progress)
+            return _probe(machine, knowledge, machine_dir, store, progress, () if depth == "full" else ("smoke",))
+
+        def run_bench(tried: ProbeRun | str) -> tuple[BenchRun, ...] | str:
+            if depth == "quick":
+                return "Not measured: --quick was given."
+            if isinstance(tried, str):
+                return "Not measured, as nothing was tried."
+            if tried.subject.gfx_target == "cpu" and depth != "full":
+                return "Not measured: torch sees no GPU here. `rocmend bench gemm --device cpu` measures the processor."
+            from rocmend.cli.quick_bench import quick_bench
+
+            return quick_bench(machine, store, whole=depth == "full", progress=progress)
 
         def run_port(targets: Sequence[str]) -> CheckedProject:
             from rocmend.cli.port_check import check_project
@@ -150,6 +172,7 @@ def check(
             workload=workload,
             wheels=wheels,
             probe=run_probes,
+            bench=run_bench,
             project=run_port if project is not None else None,
             progress=progress,
             asked_with=_asked_with(machine_dir, target),
@@ -187,17 +210,22 @@ def _sarif(result: Check) -> str:
     return sarif.joined(found, port_sarif.render(result.project.port.analysis))
 
 
-def _about_s(probe: bool, machine_dir: Path | None, target: str | None) -> float:
+def _about_s(probe: bool, machine_dir: Path | None, target: str | None, *, full: bool) -> float:
     """Return how long a check takes, about; 0 where it is over at once."""
     from rocmend.probe.estimate import about_s
 
-    return about_s(["smoke"]) if probe and machine_dir is None and target is None else 0.0
+    return about_s([] if full else ["smoke"]) if probe and machine_dir is None and target is None else 0.0
 
 
 def _probe(
-    machine: Machine, knowledge: Knowledge, machine_dir: Path | None, store: Store | None, progress: Progress
+    machine: Machine,
+    knowledge: Knowledge,
+    machine_dir: Path | None,
+    store: Store | None,
+    progress: Progress,
+    selection: Sequence[str],
 ) -> ProbeRun | str:
-    """Try the quick operations, or say why not."""
+    """Try operations, or say why not."""
     if machine.hypothetical_target:
         return f"Not tried: no {machine.hypothetical_target} is here."
     if machine_dir is not None:
@@ -209,6 +237,6 @@ def _probe(
         progress(name, done, total, "operations")
 
     try:
-        return run_probes(["smoke"], machine=machine, knowledge=knowledge, store=store, on_start=tell)
+        return run_probes(selection, machine=machine, knowledge=knowledge, store=store, on_start=tell)
     except ProbeError as error:
         return f"Not tried with {error.subject}: {error.message} {error.next_step}".strip()

@@ -17,6 +17,8 @@ from rocmend.report.document import Block, Card, Cell, Code, Document, Pairs, Se
 
 TONES = {Difference.FASTER: Tone.GOOD, Difference.SLOWER: Tone.WARNING}
 QUIET = {Verdict.SKIPPED, Verdict.UNSUPPORTED}
+WIDE = 0.3
+"""Half an interval over the figure from which on its ends are shown: it need not lie evenly around the figure."""
 MOST_NAMED = 6
 """Cases named in a card before the rest is counted."""
 
@@ -69,12 +71,14 @@ def _best(timed: Sequence[Measured]) -> str:
 
 def _overall(run: BenchRun, setting: Setting) -> str:
     """Say what a setting does to the speed, in all cases."""
-    pairs = matched(run, setting.id)
-    found = [(pair, made) for pair in pairs if (made := compared(*pair)).low is not None]
+    made = [(pair, compared(*pair)) for pair in matched(run, setting.id)]
+    found = [(pair, one) for pair, one in made if one.low is not None]
     whole = overall([pair for pair, _ in found])
     if whole is None:
-        return f"{setting.id} can't be compared with {run.settings[0].id}."
-    counts = counts_text([made for _, made in found])
+        reasons = dict.fromkeys(one.reason for _, one in made if one.reason)
+        why = f": {next(iter(reasons))}" if reasons else ""
+        return f"{setting.id} can't be compared with {run.settings[0].id}{why}."
+    counts = counts_text([one for _, one in found])
     return (
         f"{setting.id} against {run.settings[0].id}, {count_text(len(found), 'case')}: {counts}; {overall_text(whole)}."
     )
@@ -148,16 +152,22 @@ def difference_text(found: Comparison) -> str:
     if found.ratio is None:
         return found.difference.value
     if found.difference is Difference.NONE:
-        return f"{found.ratio:.2f}x no difference shown"
-    return f"{found.ratio:.2f}x {found.difference.value}"
+        return f"{_ratio_text(found.ratio)}x no difference shown"
+    return f"{_ratio_text(found.ratio)}x {found.difference.value}"
+
+
+def _ratio_text(ratio: float) -> str:
+    return f"{ratio:.2f}" if ratio >= 0.095 else f"{ratio:.2g}"
 
 
 def interval_text(item: Measured) -> str:
-    """Return a figure with half its interval: ``32.7 ±0.2``."""
+    """Return a figure with half its interval: ``32.7 ±0.2``; with both ends where it is wide."""
     ends, figure = item.interval, item.figure
     if ends is None or figure is None:
         return figure_text(figure)
     half = max(ends[1] - figure, figure - ends[0])
+    if half > WIDE * figure:
+        return f"{figure_text(figure)}, {figure_text(ends[0], digits=2)} to {figure_text(ends[1], digits=2)}"
     return f"{figure_text(figure)} ±{figure_text(half, digits=2)}"
 
 
@@ -267,6 +277,8 @@ def _subject(run: BenchRun) -> tuple[tuple[str, str, str], ...]:
         if subject.versions:
             text = ", ".join(f"{name} {version}" for name, version in subject.versions.items())
             rows.setdefault(f"software {text}", ("software", text, ""))
+    if run.machine:
+        rows["machine"] = ("machine", ", ".join(f"{name} {value}" for name, value in run.machine.items()), "")
     return tuple(rows.values())
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from rocmend.bench.imported import Found, Imported, pivot
+from rocmend.bench.imported import Found, Imported, measured_of, pivot
 from rocmend.cli.views.bench import escaped, figure_text
+from rocmend.cli.views.bench_report import curves
 from rocmend.core.units import count_text, size_text
 from rocmend.core.verdict import Verdict
 from rocmend.report.document import Block, Card, Cell, Document, Pairs, Section, Text, Tone, table
@@ -29,7 +30,13 @@ def document(found: Found, kept: tuple[int, int], group: str) -> Document:
     if found.unknown:
         text += f" {_files(len(found.unknown))} hold{'s' if len(found.unknown) == 1 else ''} no results that are known."
     tone = Tone.ERROR if not found.results else Tone.WARNING if found.problems else Tone.GOOD
-    blocks = [*_tables(found), *_failures(found), *_problems(found), *_sources(found)]
+    blocks = [
+        *_tables(found),
+        *curves([measured_of(item) for item in found.results]),
+        *_failures(found),
+        *_problems(found),
+        *_sources(found),
+    ]
     footer = "Nothing was kept."
     if group:
         had = f" {kept[1]} were kept before." if kept[1] else ""

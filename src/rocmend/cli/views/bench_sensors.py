@@ -9,7 +9,7 @@ from rocmend.bench.records import BenchRun, Measured
 from rocmend.report.document import Block, Table, Text, Tone, table
 
 MARK = "*"
-"""Stands after a figure whose clocks were not steady."""
+"""Stands after a figure that is to be read with care."""
 MOST_NAMED = 6
 _COLUMNS = (
     ("clock_mhz", "GPU MHz"),
@@ -21,22 +21,35 @@ _COLUMNS = (
 
 
 def mark(item: Measured) -> str:
-    """Return what stands after a figure: a mark where its clocks were not steady."""
-    return MARK if item.telemetry.get("notes") else ""
+    """Return what stands after a figure: a mark where there is something to be known about it."""
+    return MARK if notes_of(item) else ""
+
+
+def notes_of(item: Measured) -> list[str]:
+    """Return what is to be known about a figure: sensors, whether its time got steady, whether launches bound it."""
+    if item.summary is None:
+        return []
+    notes = [str(note) for note in item.telemetry.get("notes", ())]
+    detail = item.prepared.detail
+    if detail.get("steady") is False:
+        notes.append("its time still changed when warming up ended")
+    if share := detail.get("launch_share"):
+        notes.append(f"launched by the CPU in {share:.0%} of its time: the figure is that of launches, not of the GPU")
+    return notes
 
 
 def sensor_notes(run: BenchRun) -> list[Block]:
     """Lay out what is to be known about figures that are marked, alike ones together."""
     groups: dict[str, list[Measured]] = {}
     for item in run.results:
-        for note in item.telemetry.get("notes", ()):
-            groups.setdefault(_kind(str(note)), []).append(item)
+        for note in notes_of(item):
+            groups.setdefault(_kind(note), []).append(item)
     lines = []
-    for items in groups.values():
-        first = next(str(note) for note in items[0].telemetry["notes"] if groups.get(_kind(str(note))) is items)
-        more = f", and {len(items) - 1} more alike" if len(items) > 1 else ""
+    for kind, items in groups.items():
+        first = next(note for note in notes_of(items[0]) if _kind(note) == kind)
+        more = f"; {len(items) - 1} more alike" if len(items) > 1 else ""
         lines.append(f"- {_label(items[0].case)} ({items[0].setting.id}): {first}{more}.")
-    return [Text(f"\\{MARK} Clocks were not steady:\n\n" + "\n".join(lines), Tone.WARNING)] if lines else []
+    return [Text(f"\\{MARK} To be read with care:\n\n" + "\n".join(lines), Tone.WARNING)] if lines else []
 
 
 def _kind(note: str) -> str:

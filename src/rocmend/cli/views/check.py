@@ -44,6 +44,7 @@ _LABELS = {
     "kernel.cmdline": "Kernel command line",
 }
 _SHOWN_CHOICES = 4
+_MANY_PROBES = 50
 _VERSION = f"rocmend {__version__}"
 
 
@@ -74,6 +75,8 @@ def check_report(check: Check, machine: Machine) -> Document:
         summary = f"{summary} {told}"
         tone = project_tone if tone in {Tone.GOOD, Tone.INFO, Tone.ADVICE, Tone.PLAIN} else tone
     blocks.append(Section("What works", _probes(check), folded=check.probes is None))
+    if check.speeds or check.not_measured:
+        blocks.append(Section("How fast", _speeds(check), folded=not check.speeds))
     if not check.diagnosis.hypothetical_target:
         blocks.append(install)
     blocks.append(Section("What to set", _settings(check), folded=True))
@@ -101,6 +104,10 @@ def check_summary(check: Check, report: str) -> Document:
 
         text, probe_tone = run_summary(check.probes)
         probes = (Text(text, probe_tone),)
+    if check.speeds:
+        from rocmend.cli.views.bench import run_summary as speed_summary
+
+        probes += tuple(Text(*speed_summary(run)) for run in check.speeds)
     project: tuple[Block, ...] = ()
     if check.project is not None:
         from rocmend.cli.views.port_check import project_summary
@@ -163,8 +170,19 @@ def _probes(check: Check) -> tuple[Block, ...]:
     from rocmend.cli.views.probe import run_blocks, run_summary
 
     summary, tone = run_summary(check.probes)
-    more = Text("These are quick ones; `rocmend probe` runs them all.", Tone.MUTED)
-    return (Text(summary, tone), *run_blocks(check.probes), more)
+    few = len(check.probes.results) < _MANY_PROBES
+    more = (Text("These are quick ones; `rocmend probe` runs them all.", Tone.MUTED),) if few else ()
+    return (Text(summary, tone), *run_blocks(check.probes), *more)
+
+
+def _speeds(check: Check) -> tuple[Block, ...]:
+    if not check.speeds:
+        return (Text(check.not_measured, Tone.MUTED),)
+    from rocmend.cli.views.bench import run_blocks, run_summary
+
+    more = Text("`rocmend bench` measures more: products, memory, networks, language models.", Tone.MUTED)
+    blocks = [block for run in check.speeds for block in (Text(*run_summary(run)), *run_blocks(run))]
+    return (*blocks, more)
 
 
 def _made(check: Check) -> Text:

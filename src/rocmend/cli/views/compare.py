@@ -78,7 +78,7 @@ def _name(change: Change) -> str:
 
 
 def _incomparable(changes: Sequence[Change]) -> list[Block]:
-    """List why cases can't be compared, those with the same reason together."""
+    """List why cases can't be compared or show no difference, those with the same reason together."""
     reasons: dict[str, list[Change]] = {}
     for change in changes:
         if change.comparison.reason:
@@ -87,7 +87,7 @@ def _incomparable(changes: Sequence[Change]) -> list[Block]:
     for reason, alike in reasons.items():
         more = f" and {len(alike) - 1} more" if len(alike) > 1 else ""
         lines.append(f"- {escaped(_name(alike[0]))}{more}: {escaped(reason)}")
-    return [Section("Incomparable", (Text("\n".join(lines)),))] if lines else []
+    return [Section("Why not", (Text("\n".join(lines)),))] if lines else []
 
 
 def junit_suite(found: Changed) -> Suite:

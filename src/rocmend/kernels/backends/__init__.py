@@ -34,14 +34,16 @@ def implementations(op: Op, vendor: str) -> tuple[Implementation, ...]:
     Those of back ends stand before the op's own kernels.
     """
     own = op.implementations
-    first = next((index for index, one in enumerate(own) if one.tier == "triton"), 0)
-    more = tuple(one for folder in _folders(op.name, vendor) for one in folder.IMPLEMENTATIONS)
+    first = next((index for index, implementation in enumerate(own) if implementation.tier == "triton"), 0)
+    more = tuple(implementation for folder in _folders(op.name, vendor) for implementation in folder.IMPLEMENTATIONS)
     return (*own[:first], *more, *own[first:])
 
 
 def known(op: Op) -> tuple[Implementation, ...]:
     """Return an op's implementations on whatever GPU."""
-    return tuple(dict.fromkeys(one for vendor in _OF_VENDOR for one in implementations(op, vendor)))
+    return tuple(
+        dict.fromkeys(implementation for vendor in _OF_VENDOR for implementation in implementations(op, vendor))
+    )
 
 
 def beats_vendor(op: str, problem: Problem, target: Target) -> bool | None:
@@ -68,6 +70,6 @@ def folders(op: str) -> list[Path]:
 def aligned(*tensors: torch.Tensor | None) -> bool:
     """Return whether all tensors that are there begin where lanes can read as much at once as they mean to."""
     low = 0
-    for one in tensors:
-        low |= 0 if one is None else one.data_ptr()
+    for tensor in tensors:
+        low |= 0 if tensor is None else tensor.data_ptr()
     return low % ALIGNED_BYTES == 0

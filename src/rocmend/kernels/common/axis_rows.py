@@ -14,7 +14,7 @@ def normal_axes(op: str, axis: int | Sequence[int] | None, rank: int) -> tuple[i
     """Return non-negative axes in rising order; all of them for None.
 
     Raises:
-        UsageError: There is no such axis, or one is given twice.
+        UsageError: There is no such axis, or an axis is given twice.
     """
     if axis is None:
         return tuple(range(rank))

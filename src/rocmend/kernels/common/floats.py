@@ -118,6 +118,36 @@ def class_of_width(problem: Problem) -> str:
     return width_class(problem.columns)
 
 
+def forward(
+    name: str,
+    note: str,
+    *rules: Rule,
+    record_class: Callable[[Problem], str] | None = any_class,
+    function: str = "",
+) -> Implementation:
+    """Return a kernel without gradients; see ``kernel``."""
+    return kernel(name, rejects_forward, *rules, note=note, record_class=record_class, function=function)
+
+
+def held(
+    note: str = "keeps rows in registers",
+    longest: int = HELD,
+    record_class: Callable[[Problem], str] | None = class_of_width,
+) -> Implementation:
+    """Return the kernel that keeps rows of up to so many elements in registers; see ``kernel``."""
+    return forward("held", note, held_rows(longest), record_class=record_class)
+
+
+def backward(
+    name: str = "backward",
+    *rules: Rule,
+    note: str = "",
+    record_class: Callable[[Problem], str] | None = any_class,
+) -> Implementation:
+    """Return a kernel for gradients; see ``kernel``."""
+    return kernel(name, rejects_backward, *rules, note=note, record_class=record_class)
+
+
 def references(forward: str, backward: str) -> tuple[Implementation, Implementation]:
     """Return the references of an op and of its gradients, functions of ``reference.py``."""
     return (

@@ -52,7 +52,7 @@ def pairs_of(
     rhs: torch.Tensor | None,
     device: torch.device,
 ) -> Pairs:
-    """Broadcast indices; one that is None counts through the matrices, as in MLX.
+    """Broadcast indices; an index that is None counts through the matrices, as in MLX.
 
     Raises:
         UsageError: Indices that are no integers or do not broadcast.

@@ -43,7 +43,7 @@ class _Arena:
 
     def __init__(self, device: torch.device) -> None:
         self._counters = torch.zeros(self.SIZE, dtype=torch.int32, device=device)
-        torch.cuda.synchronize(device)  # a graph may be replayed on a stream that knows nothing of this one
+        torch.cuda.synchronize(device)  # a graph may be replayed on a stream that knows nothing of this stream
         self._used = 0
         self._lock = threading.Lock()
 
@@ -110,11 +110,11 @@ def _captured(device: torch.device, counters: int, size_bytes: int) -> Workspace
 
 
 def _make(device: torch.device, size_bytes: int, before: Workspace | None) -> Workspace:
-    """Make a stream's workspace, or enlarge it: the old one is freed in the stream's order."""
+    """Make a stream's workspace, or enlarge it: the old memory is freed in the stream's order."""
     zeros = torch.zeros(MAX_COUNTERS, dtype=torch.int32, device=device) if before is None else before.counters
     if device.index not in _arenas or _arenas[device.index][-1].left < MAX_COUNTERS:
         _arenas.setdefault(device.index, []).append(_Arena(device))
     size = max(1 << 20, 1 << (size_bytes - 1).bit_length())
     made = Workspace(zeros, torch.empty(size // 8, dtype=torch.int64, device=device))
-    _workspaces[device.index, _stream_of(device.index)] = made  # type: ignore[misc]  # workspace asked whether there is one
+    _workspaces[device.index, _stream_of(device.index)] = made  # type: ignore[misc]  # workspace asked whether there is a stream
     return made

@@ -106,7 +106,7 @@ def compile_spec(spec: Spec) -> Compiled:
 
 
 def _source_of(kernel: Any, otherwise: Any) -> Any:
-    """Return what a kernel's source is to the compiler: Gluon's are not Triton's."""
+    """Return the compiler's source class of a kernel: Gluon has one of its own."""
     if not (hasattr(kernel, "is_gluon") and kernel.is_gluon()):
         return otherwise
     from triton.experimental.gluon._runtime import GluonASTSource

@@ -1,4 +1,4 @@
-"""What was compiled before: one small file a specialisation, found again by what decides the code."""
+"""What was compiled before: a small file per specialization, found again by what decides the code."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Cache:
         return self.folder / key[:2] / f"{key[2:40]}.json"
 
     def find(self, spec: Spec) -> Result | None:
-        """Return what is known; a file that cannot be read counts as nothing known."""
+        """Return the kept result, or None; also where its file cannot be read."""
         try:
             return read_json(self._path(spec), Result, max_bytes=_MAX_BYTES)
         except (OSError, DataError):

@@ -42,7 +42,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 def judge(measured: Measured, target: Target) -> tuple[Finding, ...]:
-    """Return what is wrong with a compiled kernel."""
+    """Check a compiled kernel and return the findings."""
     found = []
     if measured.vgpr_spills or measured.sgpr_spills:
         found.append(Finding("spill", f"{measured.vgpr_spills} VGPRs and {measured.sgpr_spills} SGPRs"))

@@ -49,7 +49,7 @@ def known_hashes() -> dict[str, tuple[str, ...]]:
 
 
 def fetched() -> list[Toolchain]:
-    """Return the Tritons that were fetched for this Python; why one is left out is told in the log."""
+    """Return the Tritons that were fetched for this Python; why a Triton is left out is told in the log."""
     for old in {data_home() / "triton", cache_home() / "triton"}:
         if any(old.glob("*/triton")):
             log.warning(
@@ -109,7 +109,7 @@ def _requirement(version: str, sha256: Sequence[str], *, unpinned: bool) -> str:
     """Return the line that tells pip what to install, and what it may be."""
     if not is_version(version):
         raise UsageError("kernels compile", f"--fetch-triton: expected a version as 3.7.0, got {version!r}.")
-    wrong = next((one for one in sha256 if not _SHA256.match(one)), None)
+    wrong = next((digest for digest in sha256 if not _SHA256.match(digest)), None)
     if wrong is not None:
         raise UsageError("kernels compile", f"--triton-sha256: expected 64 digits 0-9a-f, got {wrong!r}.")
     if unpinned:
@@ -123,7 +123,7 @@ def _requirement(version: str, sha256: Sequence[str], *, unpinned: bool) -> str:
             why="What is fetched runs on this machine, and without a hash it can be anything.",
             next_step="Give its wheel's hash with --triton-sha256, or --unpinned to take what the index has.",
         )
-    return " ".join((f"triton=={version}", *(f"--hash=sha256:{one}" for one in hashes)))
+    return " ".join((f"triton=={version}", *(f"--hash=sha256:{digest}" for digest in hashes)))
 
 
 def _install(version: str, requirement: str, folder: Path) -> None:

@@ -75,7 +75,9 @@ def measure(compiled: Compiled) -> Measured:
 
 
 def _amd(compiled: Compiled) -> Measured:
-    kernels = [one for one in read_kernels(BytesReader(compiled.code, compiled.name)) if one.name == compiled.name]
+    kernels = [
+        kernel for kernel in read_kernels(BytesReader(compiled.code, compiled.name)) if kernel.name == compiled.name
+    ]
     if not kernels:
         raise DataError(compiled.name, "is a code object that does not list the kernel it was compiled from.")
     kernel, assembly, spec = kernels[0], read_assembly(compiled.assembly), compiled.spec
@@ -102,7 +104,7 @@ def _amd(compiled: Compiled) -> Measured:
 
 
 def asked_dots(ttir: str) -> dict[str, int]:
-    """Count the dots of a kernel by the types of their operands, the narrower precision of an fp32 one with it."""
+    """Count the dots of a kernel by the types of their operands, the narrower precision of an fp32 dot with it."""
     found: Counter[str] = Counter()
     for line in ttir.splitlines():
         if match := _SCALED.search(line):

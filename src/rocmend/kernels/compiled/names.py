@@ -23,7 +23,7 @@ def record_name(asked: Asked) -> str:
 
 
 def hidden_records(asked: Asked, target: Target, triton: str) -> list[Record]:
-    """Return the records that would serve a look-up on a target if a more specific one did not hide them.
+    """Return the records that would serve a look-up on a target if a more specific record did not hide them.
 
     Args:
         asked: The look-up.

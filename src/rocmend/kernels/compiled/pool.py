@@ -206,16 +206,16 @@ class Pool(Generic[T]):
         workers = min(self.jobs, len(waiting))
         if not workers:
             return
-        # Not Thread.join: in CPython 3.11 one that is interrupted takes its thread for ended.
+        # Not Thread.join: in CPython 3.11 a join that is interrupted takes its thread for ended.
         with (
             ScratchFolder("compile") as folder,
             ThreadPoolExecutor(workers, "compile") as threads,
         ):
             own = [folder / str(number) for number in range(workers)]
-            for one in own:
-                one.mkdir()
+            for own_folder in own:
+                own_folder.mkdir()
             try:
-                for thread in [threads.submit(serve, one) for one in own]:
+                for thread in [threads.submit(serve, own_folder) for own_folder in own]:
                     thread.result()
             except BaseException as error:
                 work.failures.append(error)

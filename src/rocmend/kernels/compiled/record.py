@@ -107,7 +107,7 @@ def _interpreted(op: Op) -> Iterator[str]:
     with observed() as asked:
         for case in resolve(op.cases)():
             if case.size != "large":
-                with contextlib.suppress(Exception):  # one that needs numbers looks up what the others do
+                with contextlib.suppress(Exception):  # a case that needs numbers looks up what the others do
                     record(op, case, targets.CPU)
     yield from map(record_name, asked)
 
@@ -125,7 +125,7 @@ def _words(error: Exception) -> str:
 def _specs(op: Op, case: Case, target: Target, used: dict[str, None], *, hidden: bool) -> Iterator[Spec]:
     with observed() as asked:
         launches = record(op, case, target)
-    names = {id(one.config): record_name(one) for one in asked}
+    names = {id(look_up.config): record_name(look_up) for look_up in asked}
     used.update(dict.fromkeys(names.values()))
     for launch in launches:
         yield specialise(launch, target, op.name, case.name, names.get(id(launch.config), "host code"))
@@ -150,7 +150,7 @@ def gpu_target(target: Target) -> Any:
 
 
 def specialise(launch: Launch, target: Target, op: str = "", case: str = "", record_used: str = "") -> Spec:
-    """Return what Triton compiles when the launch runs: the same options; Triton itself specialises the arguments."""
+    """Return the specialization that Triton compiles for a launch: with its options, and its own code for arguments."""
     from triton.compiler.compiler import make_backend
     from triton.runtime.jit import create_function_from_signature
 
@@ -182,4 +182,4 @@ def specialise(launch: Launch, target: Target, op: str = "", case: str = "", rec
 
 
 def _listed(kind: Any) -> Any:
-    return [_listed(one) for one in kind] if isinstance(kind, tuple) else kind
+    return [_listed(part) for part in kind] if isinstance(kind, tuple) else kind

@@ -202,14 +202,14 @@ def _record(
 def _ordered(
     recordings: dict[tuple[str, str], dict[str, Any]], names: Sequence[str], selection: Selection
 ) -> list[Spec]:
-    """Return what is to be compiled, by op, in the order of cases, then of targets."""
+    """Order the specializations to compile by op, then case, then target."""
     specs: list[Spec] = []
     for name in names:
         own = [
-            msgspec.convert(one, Spec)
+            msgspec.convert(spec, Spec)
             for (op, _), answer in recordings.items()
             if op == name and "ok" in answer
-            for one in answer["ok"]["specs"]
+            for spec in answer["ok"]["specs"]
         ]
         own.sort(key=lambda spec: selection.targets.index(spec.target))
         specs += _chosen(own, selection.subset)
@@ -230,7 +230,7 @@ def _chosen(specs: Sequence[Spec], subset: str) -> list[Spec]:
 
 
 def _covering(shows: dict[int, set[object]], first: int) -> list[int]:
-    """Return few of some specialisations that show together what all of them show, a given one among them."""
+    """Return few specialisations, a given one among them, that cover together what all cover."""
     found, missing = [first], set().union(*shows.values()) - shows[first]
     while missing:
         best = max(shows, key=lambda at: len(shows[at] & missing))  # the first of those that show as much
@@ -240,7 +240,7 @@ def _covering(shows: dict[int, set[object]], first: int) -> list[int]:
 
 
 def _shown(spec: Spec) -> set[object]:
-    """Return what a specialisation shows: its record with the width of an operand and a group size, and its format."""
+    """Return the features that a specialization covers: its record with operand width or group size, and its format."""
     shown: set[object] = {(spec.record, "operand", spec.operand_bits)}
     if size := _group_size(spec):
         shown |= {(spec.record, "group", size), ("format", spec.constant("MODE"), spec.constant("BITS"))}
@@ -264,7 +264,7 @@ def _compile(
     results = {} if selection.fresh else {spec.key: known for spec in specs if (known := cache.find(spec)) is not None}
     waiting = {spec.key: spec for spec in specs if spec.key not in results}
     remembered, wanted = len(specs) - len(waiting), len(waiting)
-    toolchains = {one.version: one for one in selection.toolchains}
+    toolchains = {toolchain.version: toolchain for toolchain in selection.toolchains}
 
     def done(spec: Spec, answer: dict[str, Any]) -> None:
         if "ok" in answer:
@@ -318,13 +318,15 @@ def _problems(
             problems.append(Problem(op, "all cases", "record", _reason(str(answer["error"]))))
             continue
         used.update(answer["ok"]["used"])
-        for one in answer["ok"]["problems"]:
-            if one["meant"]:
-                skipped.append(Skipped(op, one["case"], one["target"], one["reason"]))
+        for problem in answer["ok"]["problems"]:
+            if problem["meant"]:
+                skipped.append(Skipped(op, problem["case"], problem["target"], problem["reason"]))
             else:
-                problems.append(Problem(op, f"{one['case']} on {one['target']}", "record", _reason(one["reason"])))
+                problems.append(
+                    Problem(op, f"{problem['case']} on {problem['target']}", "record", _reason(problem["reason"]))
+                )
     served = {target for target in selection.targets if choose_toolchain(target, selection.toolchains) is not None}
-    if served.issuperset(DEFAULT_TARGETS):  # a record that one target's hides may be meant for another
+    if served.issuperset(DEFAULT_TARGETS):  # a record that another target's hides may be meant for another
         problems += [
             Problem(name, record, "unused", "no case looks it up")
             for name in names

@@ -42,7 +42,7 @@ def _add(function: Any, parts: dict[str, str]) -> None:
 
 
 def _resolve(node: ast.AST, space: dict[str, Any]) -> Any:
-    """Return what a name, or a name in a module, stands for; None where it is nothing of the module."""
+    """Resolve a name, or an attribute of a module; None where neither is found."""
     if isinstance(node, ast.Name):
         return space.get(node.id)
     if isinstance(node, ast.Attribute):

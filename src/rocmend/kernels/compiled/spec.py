@@ -53,7 +53,7 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def operand_bits(self) -> int:
-        """Bits of an element of the first pointer; 0 without one, or where its type's name does not say."""
+        """Bits of an element of the first pointer; 0 without a pointer, or where its type's name does not say."""
         kinds = (kind for kind in self.signature.values() if isinstance(kind, str))
         first = next((kind for kind in kinds if kind.startswith("*")), "")
         digits = re.search(r"^\*k?[a-z]+(\d+)", first)
@@ -105,7 +105,7 @@ def encode(value: Any) -> Any:
 
 
 def decode(value: Any) -> Any:
-    """Return what ``encode`` was given; needs triton for its types and functions."""
+    """Invert ``encode``; needs triton for its types and functions."""
     if not isinstance(value, dict):
         return value
     (kind, content), *_ = value.items()

@@ -69,7 +69,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """How a row differs from the kept one.
+    """How a row differs from the kept row.
 
     Attributes:
         op: The op.
@@ -87,7 +87,7 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 def write_table(path: Path, rows: Iterable[Row]) -> None:
-    """Write rows to a file: one a line, so that a change shows as few lines; without names, so that it is short.
+    """Write rows to a file, a row per line, so that a change shows as few lines; without names, so that it is short.
 
     For the same reason a count of nothing is 0, and a record's name lacks the op's where it is the row's.
     """
@@ -146,7 +146,7 @@ def differences(kept: Sequence[Row], made: Sequence[Row], *, whole: bool) -> lis
     Args:
         kept: Rows of the file.
         made: Rows just made.
-        whole: ``made`` holds all rows of its ops and targets: a kept one that is missing is gone.
+        whole: ``made`` holds all rows of its ops and targets: a kept row that is missing is gone.
     """
     before = {row.key: row for row in kept}
     found = [
@@ -174,9 +174,11 @@ def _change(before: Row | None, now: Row) -> str:
         if (before.measured is None) != (now.measured is None):
             return "compiles now" if before.measured is None else "no longer compiles"
         return ""
-    one, other = msgspec.to_builtins(before.measured), msgspec.to_builtins(now.measured)
-    return ", ".join(f"{name} {one[name]} → {other[name]}" for name in one if not _same(name, one[name], other[name]))
+    kept, other = msgspec.to_builtins(before.measured), msgspec.to_builtins(now.measured)
+    return ", ".join(
+        f"{name} {kept[name]} → {other[name]}" for name in kept if not _same(name, kept[name], other[name])
+    )
 
 
-def _same(name: str, one: Any, other: Any) -> bool:
-    return bool(abs(one - other) <= _ROUGHLY[name] * one) if name in _ROUGHLY else bool(one == other)
+def _same(name: str, kept: Any, other: Any) -> bool:
+    return bool(abs(kept - other) <= _ROUGHLY[name] * kept) if name in _ROUGHLY else bool(kept == other)

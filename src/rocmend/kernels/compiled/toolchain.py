@@ -11,7 +11,7 @@ class Toolchain(NamedTuple):
 
     Args:
         version: Its version.
-        path: The folder that holds its package; None for the one that is installed.
+        path: The folder that holds its package; None for the installed Triton.
     """
 
     version: str

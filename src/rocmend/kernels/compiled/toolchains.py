@@ -41,11 +41,11 @@ SERVES = (
 
 def serves(target: str) -> Serves:
     """Return which versions compile for a target."""
-    return next(one for one in SERVES if target.startswith(one.targets))
+    return next(served for served in SERVES if target.startswith(served.targets))
 
 
 def available(named: Sequence[str] = ()) -> list[Toolchain]:
-    """Return the Tritons at hand: those named, the installed one, those of the environment and the fetched ones.
+    """Return the Tritons at hand: those named, the installed Triton, those of the environment and the fetched ones.
 
     Args:
         named: ``VERSION=PATH`` each.
@@ -55,14 +55,18 @@ def available(named: Sequence[str] = ()) -> list[Toolchain]:
     """
     from rocmend.kernels.tuning.record import triton_version
 
-    found = [_named(one, "--triton") for one in named]
+    found = [_named(name, "--triton") for name in named]
     installed = triton_version()
     if installed != "0":
         found.append(Toolchain(installed))
     given = os.environ.get(ALTERNATIVES_VARIABLE, "")
-    found += [_named(one, ALTERNATIVES_VARIABLE) for one in given.split(os.pathsep) if one]
+    found += [_named(name, ALTERNATIVES_VARIABLE) for name in given.split(os.pathsep) if name]
     found += fetched()
-    return [one for at, one in enumerate(found) if one.version not in {other.version for other in found[:at]}]
+    return [
+        toolchain
+        for at, toolchain in enumerate(found)
+        if toolchain.version not in {other.version for other in found[:at]}
+    ]
 
 
 def _named(text: str, where: str) -> Toolchain:
@@ -82,6 +86,6 @@ def _named(text: str, where: str) -> Toolchain:
 def choose_toolchain(target: str, toolchains: Iterable[Toolchain]) -> Toolchain | None:
     """Return the Triton to compile for a target with: the first that serves it, the newest of those with a path."""
     wanted = SpecifierSet(serves(target).versions)
-    fit = [one for one in toolchains if wanted.contains(one.version, prereleases=True)]
-    installed = [one for one in fit if one.path is None]
-    return next(iter(installed), None) or max(fit, key=lambda one: Version(one.version), default=None)
+    fit = [toolchain for toolchain in toolchains if wanted.contains(toolchain.version, prereleases=True)]
+    installed = [toolchain for toolchain in fit if toolchain.path is None]
+    return next(iter(installed), None) or max(fit, key=lambda toolchain: Version(toolchain.version), default=None)

@@ -51,7 +51,7 @@ def answer(line: bytes) -> bytes:
 
 
 def words(error: BaseException) -> str:
-    """Return what an error says: where it is from the outermost, why from the innermost of those that caused it."""
+    """Format an error and its root cause: the outermost says where it is, the innermost why."""
     text = f"{type(error).__name__}: {str(error).strip() or 'no message'}"
     inner: BaseException | None = error
     while inner is not None and (inner.__cause__ or inner.__context__) is not None:

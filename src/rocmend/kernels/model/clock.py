@@ -43,34 +43,34 @@ def use_of(body: Sequence[Instruction], hardware: Hardware) -> Use:
     """Add up what instructions use, each executed once."""
     total = dict.fromkeys(Use._fields, 0.0)
     lanes, constants = hardware.wave_size, hardware.constants
-    for one in body:
-        moved = one.bits * lanes / 8
-        if one.kind in _VECTOR:
-            total["vector"] += vector_cycles(one, hardware)
-        elif one.kind == "matrix":
-            total["matrix"] += hardware.matrix_cycles(one.dtype, one.flops)
-        elif one.kind in {"load", "store", "scratch"}:
+    for instruction in body:
+        moved = instruction.bits * lanes / 8
+        if instruction.kind in _VECTOR:
+            total["vector"] += vector_cycles(instruction, hardware)
+        elif instruction.kind == "matrix":
+            total["matrix"] += hardware.matrix_cycles(instruction.dtype, instruction.flops)
+        elif instruction.kind in {"load", "store", "scratch"}:
             total["memory"] += max(lanes / constants.vector_lanes, moved / constants.vector_bytes)
-            total[{"load": "loaded", "store": "stored", "scratch": "spilled"}[one.kind]] += moved
-        elif one.kind == "lds":
+            total[{"load": "loaded", "store": "stored", "scratch": "spilled"}[instruction.kind]] += moved
+        elif instruction.kind == "lds":
             total["lds"] += max(1.0, moved / constants.lds_bytes)
-        elif one.kind in {"scalar", "smem", "branch"}:
+        elif instruction.kind in {"scalar", "smem", "branch"}:
             total["scalar"] += 1
     return Use(**total)
 
 
-def vector_cycles(one: Instruction, hardware: Hardware) -> float:
+def vector_cycles(instruction: Instruction, hardware: Hardware) -> float:
     """Return the cycles that a vector instruction keeps its SIMD from issuing another one."""
     constants = hardware.constants
     return {
         "transcendental": constants.transcendental_cycles,
         "double": constants.double_cycles,
         "product": constants.product_cycles,
-    }.get(one.kind, constants.vector_cycles)
+    }.get(instruction.kind, constants.vector_cycles)
 
 
 def totals(listing: Listing, counts: Sequence[int], hardware: Hardware) -> Use:
-    """Return what a wavefront uses in all."""
+    """Sum what a wavefront uses of each unit over all blocks."""
     uses = [use_of(block.body, hardware) for block in listing.blocks]
     return Use(
         *(sum(count * use[at] for count, use in zip(counts, uses, strict=True)) for at in range(len(Use._fields)))
@@ -113,46 +113,48 @@ class _Timeline:
     def run(self, block: Block) -> None:
         """Issue a block's instructions."""
         constants, lanes = self.hardware.constants, self.hardware.wave_size
-        for one in block.body:
-            if one.kind == "wait":
-                self._wait(one)
+        for instruction in block.body:
+            if instruction.kind == "wait":
+                self._wait(instruction)
                 continue
             ready = self.ready
-            start = max([self.now, *(ready[name] for name in one.reads if name in ready)])
+            start = max([self.now, *(ready[name] for name in instruction.reads if name in ready)])
             cycles, latency = 1.0, 1.0
-            moved = one.bits * lanes / 8
-            if one.kind in _VECTOR:
-                cycles = vector_cycles(one, self.hardware)
+            moved = instruction.bits * lanes / 8
+            if instruction.kind in _VECTOR:
+                cycles = vector_cycles(instruction, self.hardware)
                 latency = max(cycles, constants.vector_latency)
-            elif one.kind == "matrix":
-                latency = self.hardware.matrix_cycles(one.dtype, one.flops)
+            elif instruction.kind == "matrix":
+                latency = self.hardware.matrix_cycles(instruction.dtype, instruction.flops)
                 cycles = latency if constants.matrix_shares else constants.vector_cycles
-            elif one.kind in {"load", "store", "scratch"}:
+            elif instruction.kind in {"load", "store", "scratch"}:
                 cycles = max(lanes / constants.vector_lanes, moved / constants.vector_bytes)
-                self._send("store" if "_store_" in one.name or "_atomic_" in one.name else "load", start)
-            elif one.kind == "lds":
+                self._send(
+                    "store" if "_store_" in instruction.name or "_atomic_" in instruction.name else "load", start
+                )
+            elif instruction.kind == "lds":
                 cycles = max(1.0, moved / constants.lds_bytes)
                 self.queues["lds"].append(start + cycles + constants.lds_cycles)
-            elif one.kind == "smem":
+            elif instruction.kind == "smem":
                 self.queues["smem"].append(start + constants.scalar_cycles)
             self.now = start + cycles
-            if one.kind in _VECTOR or one.kind == "matrix":
-                ready.update(dict.fromkeys(one.writes, start + latency))
+            if instruction.kind in _VECTOR or instruction.kind == "matrix":
+                ready.update(dict.fromkeys(instruction.writes, start + latency))
 
     def _send(self, kind: str, start: float) -> None:
         name = "load" if self.stores_with_loads else kind
         self.queues[name].append(start + self.load_cycles)
 
-    def _wait(self, one: Instruction) -> None:
-        text = " ".join(one.operands)
+    def _wait(self, instruction: Instruction) -> None:
+        text = " ".join(instruction.operands)
         for counter, count in _COUNTER.findall(text):
             for name in {"vmcnt": ("load",), "vscnt": ("store",), "lgkmcnt": ("lds", "smem")}.get(counter, ()):
                 self._until(name, int(count))
-        if one.name == "s_waitcnt_vscnt":
-            self._until("store", int(one.operands[-1], 0))
-        elif one.name.startswith("s_wait_") and one.operands[-1][:2] == "0x":
-            value = int(one.operands[-1], 0)
-            plain = one.name.removeprefix("s_wait_")
+        if instruction.name == "s_waitcnt_vscnt":
+            self._until("store", int(instruction.operands[-1], 0))
+        elif instruction.name.startswith("s_wait_") and instruction.operands[-1][:2] == "0x":
+            value = int(instruction.operands[-1], 0)
+            plain = instruction.name.removeprefix("s_wait_")
             first, _, second = plain.partition("_")
             names = {"loadcnt": "load", "storecnt": "store", "dscnt": "lds", "kmcnt": "smem"}
             if second in names and first in names:  # two counters at once: the memory's above LDS's

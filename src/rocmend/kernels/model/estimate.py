@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rocmend.kernels.executor import Launch
 
 VERSION = "2"
-"""Of the model: raise it when estimates change, so that records say which one proposed them."""
+"""Of the model: raise it when estimates change, so that records say which version proposed them."""
 
 
 class EstimateError(Exception):
@@ -86,11 +86,14 @@ def estimate(
     segment = kernarg_of(compiled, launch, hardware.wave_size)
     known = _trips(trips, arguments_of(launch))
     walks = [walk(listing, segment, workgroup, known) for workgroup in _samples(launch.grid)]
-    if any(one.cut for one in walks):
+    if any(walk.cut for walk in walks):
         raise EstimateError(f"{compiled.name}: the model does not find the end of a loop")
     part = 1.0 / len(walks)
     use = Use(
-        *(part * sum(values) for values in zip(*(totals(listing, one.counts, hardware) for one in walks), strict=True))
+        *(
+            part * sum(values)
+            for values in zip(*(totals(listing, walk.counts, hardware) for walk in walks), strict=True)
+        )
     )
     groups, waves = math.prod(launch.grid), compiled.waves
     moved = (use.loaded + use.stored) * waves * groups
@@ -99,7 +102,7 @@ def estimate(
     cold = travels / moved if moved else 1.0
     constants = hardware.constants
     load_ns = cold * constants.memory_ns + (1 - cold) * constants.cache_ns
-    alone = part * sum(alone_cycles(listing, one, hardware, load_ns) for one in walks)
+    alone = part * sum(alone_cycles(listing, walk, hardware, load_ns) for walk in walks)
     units = _units_us(use, alone, _Spread.of(launch, waves, hardware), measured.occupancy, hardware)
     units["memory"] = (
         (travels + use.spilled * waves * groups) / (hardware.bandwidth_gb_s * constants.bandwidth_part) / 1e3
@@ -114,7 +117,7 @@ def estimate(
         groups,
         measured.occupancy,
         measured.vgpr_spills + measured.sgpr_spills,
-        sum(one.guessed for one in walks),
+        sum(walk.guessed for walk in walks),
     )
 
 

@@ -81,7 +81,7 @@ def tables() -> dict[str, dict[str, Any]]:
 
 
 def hardware(target: str, product: str | None = None) -> Hardware:
-    """Return what the model knows of a target.
+    """Look up the hardware model of a target.
 
     Args:
         target: A gfx target.
@@ -105,7 +105,7 @@ def hardware(target: str, product: str | None = None) -> Hardware:
             f"no product of {target} has a published clock and memory bandwidth.",
             next_step="Name another target, e.g. gfx1151, gfx1100, gfx1201 or gfx942.",
         )
-    chosen = max(known, key=lambda one: one.compute_units // one.devices)
+    chosen = max(known, key=lambda product: product.compute_units // product.devices)
     return Hardware(
         about,
         chosen.name,

@@ -156,8 +156,8 @@ def _registers(name: str, operands: tuple[str, ...], kind: str) -> tuple[tuple[s
 def _each(operands: tuple[str, ...] | list[str]) -> tuple[str, ...]:
     found: list[str] = []
     for text in operands:
-        for kind, one, low, high in _REGISTERS.findall(text):
+        for kind, single, low, high in _REGISTERS.findall(text):
             if kind != "s":
-                first, last = (int(one), int(one)) if one else (int(low), int(high))
+                first, last = (int(single), int(single)) if single else (int(low), int(high))
                 found += [f"{kind}{number}" for number in range(first, last + 1)]
     return tuple(found)

@@ -16,7 +16,7 @@ from rocmend.kernels.model.estimate import Estimate
 from rocmend.kernels.tuning.config import Value
 
 LIMIT_S = 40.0
-"""Of compiling one candidate for all cases: one that takes longer spills without end."""
+"""Of compiling one candidate for all cases: a candidate that takes longer spills without end."""
 
 
 class _TimeUpError(Exception):
@@ -65,7 +65,7 @@ class Ranked(msgspec.Struct, frozen=True):
     @property
     def order(self) -> tuple[int, float, float]:
         """What candidates are sorted by: no error, then no spills, then the time, then what else the units do."""
-        rest = sum(sum(one.units_us.values()) for one in self.launches)
+        rest = sum(sum(launch.units_us.values()) for launch in self.launches)
         return (2 if self.error else 1 if self.spills else 0), round(self.time_us, 2), rest
 
 
@@ -107,21 +107,21 @@ def rank(
     if time.monotonic() < until:
         with contextlib.suppress(_TimeUpError):
             Pool[int](os.cpu_count() or 1, LIMIT_S).map(tasks, done)
-    return sorted(found, key=lambda one: one.order)
+    return sorted(found, key=lambda candidate: candidate.order)
 
 
 def _ranked(config: dict[str, Value], answer: dict[str, Any]) -> Ranked:
     if "ok" not in answer:
         return Ranked(config, error=str(answer["error"]).strip().splitlines()[-1][:300])
-    launches = tuple(msgspec.convert(one, Estimate) for one in answer["ok"])
+    launches = tuple(msgspec.convert(estimate, Estimate) for estimate in answer["ok"])
     if not launches:
         return Ranked(config, error="the cases launch nothing")
-    longest = max(launches, key=lambda one: one.time_us)
+    longest = max(launches, key=lambda launch: launch.time_us)
     return Ranked(
         config,
-        sum(one.time_us for one in launches),
+        sum(launch.time_us for launch in launches),
         longest.bound,
-        sum(one.spills for one in launches),
+        sum(launch.spills for launch in launches),
         "",
         launches,
     )

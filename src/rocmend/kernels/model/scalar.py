@@ -60,7 +60,7 @@ def walk(listing: Listing, kernarg: bytes, workgroup: Sequence[int], trips: Sequ
     places = {block.label: at for at, block in enumerate(blocks) if block.label}
     machine = _Machine(kernarg)
     machine.begin(listing.directives, workgroup)
-    bodies = [[one for one in block.body if _matters(one)] for block in blocks]
+    bodies = [[instruction for instruction in block.body if _matters(instruction)] for block in blocks]
     guess = _Guess(blocks, places, trips)
     counts, order = [0] * len(blocks), list[int]()
     at = done = 0
@@ -69,8 +69,8 @@ def walk(listing: Listing, kernarg: bytes, workgroup: Sequence[int], trips: Sequ
         done += 1 + len(bodies[at])
         if counts[at] <= SHOWN:
             order.append(at)
-        for one in bodies[at]:
-            machine.execute(one)
+        for instruction in bodies[at]:
+            machine.execute(instruction)
         last = blocks[at].body[-1] if blocks[at].body else None
         if last is None or last.kind != "branch":
             at += 1
@@ -122,16 +122,20 @@ def _jumps(block: Block) -> bool:
     return bool(block.body) and block.body[-1].name.startswith(("s_branch", "s_cbranch"))
 
 
-def _matters(one: Instruction) -> bool:
-    return one.kind in {"scalar", "smem"} or one.name in _FIRST_LANE or bool(_scalar_results(one))
+def _matters(instruction: Instruction) -> bool:
+    return (
+        instruction.kind in {"scalar", "smem"} or instruction.name in _FIRST_LANE or bool(_scalar_results(instruction))
+    )
 
 
-def _scalar_results(one: Instruction) -> tuple[str, ...]:
+def _scalar_results(instruction: Instruction) -> tuple[str, ...]:
     """Return the scalar registers that a vector instruction writes: of a comparison, a carry, a lane that it reads."""
-    if not one.name.startswith("v_"):
+    if not instruction.name.startswith("v_"):
         return ()
-    count = 2 if "_co_" in one.name or one.name.startswith(("v_mad_u64", "v_mad_i64", "v_div_scale")) else 1
-    return tuple(text for text in one.operands[:count] if text.startswith(("s", "vcc")))
+    count = (
+        2 if "_co_" in instruction.name or instruction.name.startswith(("v_mad_u64", "v_mad_i64", "v_div_scale")) else 1
+    )
+    return tuple(text for text in instruction.operands[:count] if text.startswith(("s", "vcc")))
 
 
 class _Machine:
@@ -212,16 +216,16 @@ class _Machine:
             return None if vcc is None else (vcc == 0) == name.endswith("vccz")
         return None
 
-    def execute(self, one: Instruction) -> None:
+    def execute(self, instruction: Instruction) -> None:
         """Carry an instruction out; what is not known makes its result unknown."""
-        name, operands = one.name, one.operands
-        if one.kind == "smem":
+        name, operands = instruction.name, instruction.operands
+        if instruction.kind == "smem":
             self._load(operands)
         elif name in _FIRST_LANE:
             values = [self.read(text) for text in operands[1:]]
             self.write(operands[0], None if None in values else _FIRST_LANE[name](*values))
-        elif one.kind != "scalar":
-            for text in _scalar_results(one):
+        elif instruction.kind != "scalar":
+            for text in _scalar_results(instruction):
                 self.write(text, None)
         elif name.startswith(("s_cmp", "s_bitcmp")):
             self._compare(name, operands)

@@ -45,7 +45,7 @@ class Maker:
     Args:
         device: Where the tensors go; on ``meta`` they have a shape and no data.
         seed: Of the generator.
-        draws: Large draws of an earlier maker of this device and seed, or an empty list that this one fills: they are
+        draws: Large draws of an earlier maker of this device and seed, or an empty list that this maker fills: they are
             copied on the device then, which spares seconds. Nothing else differs: a copy is a tensor of its own, and
             the generator goes on from where it stood.
     """
@@ -153,7 +153,7 @@ class Case:
         edges: What is special: ``nan``, ``empty``, ``one``, ``strides``, ``odd`` …
         deterministic: Two runs must agree bit by bit; False only where atomics on floats are documented.
         tolerance: Instead of the op's.
-        implementation: The one that the case is about; where it does not support the case, the one that is taken there.
+        implementation: What the case is about; where it does not support the case, what is selected there runs.
     """
 
     name: str
@@ -169,7 +169,7 @@ class Case:
     implementation: str = ""
 
     def by(self, implementation: str) -> Case:
-        """Return the case as one about an implementation."""
+        """Return the case for one implementation."""
         return replace(self, name=f"{self.name}-{implementation}", implementation=implementation)
 
     @property

@@ -22,7 +22,7 @@ class CaseResult(NamedTuple):
         op: The op.
         case: The case.
         implementation: What computed it.
-        ok: Every output is within its tolerance, and a second run (on a GPU a recorded one too) agreed bit by bit.
+        ok: Every output is within its tolerance, and a second run (on a GPU a replayed run too) agreed bit by bit.
         worst: Largest error as a multiple of what is allowed.
         detail: What is wrong, or empty.
     """
@@ -41,7 +41,7 @@ def cases_of(op: Op, sizes: tuple[str, ...] = ("tiny", "small")) -> Iterator[Cas
     Raises:
         UnitError: A case is about an implementation that the op does not have.
     """
-    names = {"", *(one.name for one in backends.known(op))}
+    names = {"", *(implementation.name for implementation in backends.known(op))}
     for case in resolve(op.cases)():
         if case.implementation not in names:
             raise UnitError("case", f"{op.name}/{case.name}: the op has no implementation {case.implementation!r}.")
@@ -107,8 +107,8 @@ def run_case(
         for second in outputs[1:]
         for first, again in zip(outputs[0], second, strict=True)
     ]
-    worst = max(compared, key=lambda one: (not one.ok, one.worst))
-    ok = all(one.ok for one in compared)
+    worst = max(compared, key=lambda comparison: (not comparison.ok, comparison.worst))
+    ok = all(comparison.ok for comparison in compared)
     return CaseResult(op.name, case.name, implementation, ok, worst.worst, "" if worst.ok else worst.detail)
 
 
@@ -122,7 +122,7 @@ def flatten(value: Any) -> list[torch.Tensor]:
         return [value]
     if value is None:
         return []
-    return [tensor for one in value for tensor in flatten(one)]
+    return [tensor for part in value for tensor in flatten(part)]
 
 
 def in_float64(call: Call) -> Call:

@@ -24,7 +24,7 @@ from rocmend.core.verdict import Verdict
 MARK = "rocmend-kernels "
 KIND = "kernel-suite"
 MOST_CHILDREN = 6
-"""Children that one op may use up: each case that hangs or kills its process costs one."""
+"""Children that one op may use up: each case that hangs or kills its process costs a child."""
 
 RUNGS = {"cpu": "reference", "nvidia": "nvidia", "amd": "amd"}
 _ORDER = (
@@ -118,8 +118,8 @@ def check_op(  # noqa: PLR0913  each is an option of the command
         NoDeviceError: torch, Triton or the device is not there.
     """
     started, begin = dt.datetime.now(dt.UTC), time.monotonic()
-    few = tuple(one for one in sizes if one != "large") if jobs > 1 else ()
-    rest = tuple(one for one in sizes if one not in few)
+    few = tuple(size for size in sizes if size != "large") if jobs > 1 else ()
+    rest = tuple(size for size in sizes if size not in few)
     wanted = {"ops": [op], "device": device, "case_s": case_s}
     found = []
     if few:
@@ -254,8 +254,8 @@ def _summed(  # noqa: PLR0913, PLR0917  it is called in one place
     time_ms: float,
 ) -> OpRun:
     found = list(outcomes.values())
-    passed = [one for one in found if one.verdict is Verdict.PASS]
-    verdict = min((one.verdict for one in found), key=_ORDER.index, default=Verdict.SKIPPED)
+    passed = [outcome for outcome in found if outcome.verdict is Verdict.PASS]
+    verdict = min((outcome.verdict for outcome in found), key=_ORDER.index, default=Verdict.SKIPPED)
     return OpRun(
         op=op,
         rung=RUNGS.get(str(about.get("vendor")), "reference"),
@@ -264,13 +264,15 @@ def _summed(  # noqa: PLR0913, PLR0917  it is called in one place
         verdict=verdict,
         passed=len(passed),
         count=len(found),
-        not_passed=tuple(one for one in found if one.verdict is not Verdict.PASS),
-        worst=max((one.worst for one in passed), default=0.0),
+        not_passed=tuple(outcome for outcome in found if outcome.verdict is not Verdict.PASS),
+        worst=max((outcome.worst for outcome in passed), default=0.0),
         time_ms=round(time_ms, 1),
         versions=dict(about.get("versions", {})),
         started_at=started.isoformat(timespec="milliseconds"),
         sizes=tuple(sizes),
-        implementations=dict(sorted(Counter(one.implementation for one in found if one.implementation).items())),
+        implementations=dict(
+            sorted(Counter(outcome.implementation for outcome in found if outcome.implementation).items())
+        ),
     )
 
 
@@ -297,7 +299,7 @@ def evidence_of(run: OpRun, group: str) -> Evidence:
             "count": run.count,
             "worst": run.worst,
             "implementations": run.implementations,
-            "not_passed": [msgspec.to_builtins(one) for one in run.not_passed],
+            "not_passed": [msgspec.to_builtins(outcome) for outcome in run.not_passed],
         },
         group=group,
     )

@@ -89,12 +89,16 @@ def _plan(op: Op, target: Target, name: str, words: list[str]) -> None:
             continue
         cost = op.cost(problem)
         real = (case.compiled or case.size == "large") and not case.edges and 0 < cost.bytes <= LARGEST_BYTES
-        supporting = [one for one in select.consider(op, problem, target, here=False) if one.supports]
-        fit = tuple(one.implementation.name for one in supporting if one.implementation.tier != "reference")
+        supporting = [
+            considered for considered in select.consider(op, problem, target, here=False) if considered.supports
+        ]
+        fit = tuple(
+            considered.implementation.name for considered in supporting if considered.implementation.tier != "reference"
+        )
         alike = classes.setdefault(op.shape_class(problem), {}).setdefault(fit, _Group(Config({})))
         alike.cases.append((cost.bytes, case, real))
-        for one in asked:
-            group = groups.setdefault((one.kernel, one.shape_class), _Group(one.config))
+        for look_up in asked:
+            group = groups.setdefault((look_up.kernel, look_up.shape_class), _Group(look_up.config))
             group.cases.append((cost.bytes, case, real))
     for (kernel, kind), group in groups.items():
         space = space_for(op.name, kernel, kind, target)
@@ -153,7 +157,7 @@ def _dry(op: Op, case: Case, target: Target) -> tuple[Any, list[Asked]]:
     ):
         function(*call.args, **call.kwargs)
     mine = [problem for name, problem, _ in problems if name == op.name]
-    return (mine[0] if mine else None), [one for one in asked if one.op == op.name]
+    return (mine[0] if mine else None), [look_up for look_up in asked if look_up.op == op.name]
 
 
 def _trial(op: Op, trial: dict[str, Any], cases: dict[str, Case], device: torch.device) -> dict[str, Any]:
@@ -183,12 +187,12 @@ def _times(op: Op, cases: Iterable[Case], device: torch.device, tier: str) -> tu
     for case in cases:
         function = resolve(op.functions[case.function] if case.function else next(iter(op.functions.values())))
         call = case.make(Maker(device, seed_of(op.name, case.name)))
-        size = sum(one.nbytes for one in [*call.args, *call.kwargs.values()] if isinstance(one, torch.Tensor))
+        size = sum(tensor.nbytes for tensor in [*call.args, *call.kwargs.values()] if isinstance(tensor, torch.Tensor))
         count = set_count(device, size)
         calls = [call, *(case.make(Maker(device, seed_of(op.name, case.name, salt))) for salt in range(1, count))]
         with select.prefer(*((tier,) if tier else case.preferences)):
             timing = timed(
-                [lambda one=one, function=function: function(*one.args, **one.kwargs) for one in calls],  # type: ignore[misc]
+                [lambda call=call, function=function: function(*call.args, **call.kwargs) for call in calls],  # type: ignore[misc]
                 device,
                 budget_s=0.3,
             )

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from rocmend.core.errors import UnitError
 
-# Options of Triton's compilers; waves_per_eu, matrix_instr_nonkdim and kpack exist only in the AMD one.
+# Options of Triton's compilers; waves_per_eu, matrix_instr_nonkdim and kpack exist only in AMD's compiler.
 AMD_OPTIONS = frozenset(
     {"waves_per_eu", "matrix_instr_nonkdim", "kpack", "schedule_hint", "llvm_fn_attrs", "wgp_cu_mode"}
 )

@@ -20,30 +20,30 @@ def measured() -> list[Row]:
     rows = user.read(user.path())[0]["records"]
     return [
         (
-            one["op"],
-            one["kernel"],
-            one["class"],
-            one["target"],
-            _versions(one["triton"]),
-            one["config"],
-            user.source(one),
+            row["op"],
+            row["kernel"],
+            row["class"],
+            row["target"],
+            _versions(row["triton"]),
+            row["config"],
+            user.source(row),
         )
-        for one in rows
+        for row in rows
     ]
 
 
 def proposed(found: Iterable[Proposals]) -> list[Row]:
     """Return the records that the model proposes."""
     return [
-        (op.op, one.kernel, one.shape_class, op.target, _versions(op.triton), one.after, source(op))
+        (op.op, result.kernel, result.shape_class, op.target, _versions(op.triton), result.after, source(op))
         for op in found
-        for one in op.results
-        if one.proposed
+        for result in op.results
+        if result.proposed
     ]
 
 
 def source(found: Proposals) -> str:
-    """Return what a proposed record says of its origin."""
+    """Return the source of a proposed record."""
     return f"model {found.model} ({found.target}), figures of {found.product}, Triton {found.triton}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import tomllib
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -52,10 +53,11 @@ def records(op: str) -> tuple[Record, ...]:
         for row in tomllib.loads(file.read_text(encoding="utf-8")).get("record", [])
     ]:
         try:
-            kernel, kind, target = row["kernel"], row.get("class", "*"), row.get("target", "any")
-            name = f"{op}/tuning.toml: the record {kernel}/{kind}@{target}"
-            config = Config(row["config"], row.get("source", "default"), name)
-            found.append(Record(kernel, kind, target, row.get("triton", ""), config))
+            kernel, kinds, targets = row["kernel"], _each(row.get("class", "*")), _each(row.get("target", "any"))
+            for kind, target in itertools.product(kinds, targets):
+                name = f"{op}/tuning.toml: the record {kernel}/{kind}@{target}"
+                config = Config(row["config"], row.get("source", "default"), name)
+                found.append(Record(kernel, kind, target, row.get("triton", ""), config))
         except KeyError as error:
             raise UnitError("tuning", f"{op}/tuning.toml: a record lacks {error}.") from None
     keys = [record[:4] for record in found]
@@ -64,8 +66,13 @@ def records(op: str) -> tuple[Record, ...]:
     return tuple(found)
 
 
+def _each(names: str | list[str]) -> list[str]:
+    """Return the names that a record is for: one, or several."""
+    return [names] if isinstance(names, str) else names
+
+
 def provenance_problem(op: str, record: Record) -> str:
-    """Return what is wrong with where a record says that it comes from; empty where nothing is.
+    """Check the source of a record and return the problem, or an empty string.
 
     A record that names AMD hardware must say which model proposed it, where it was measured or who published it, or
     that it is a default that nobody measured there.
@@ -101,7 +108,7 @@ def _search(op: str, kernel: str, shape_class: str, target: Target) -> Config:
     raise UnitError(
         "tuning",
         f"{op} has no tuning record for kernel {kernel}, class {shape_class}, target {target.name}.",
-        next_step=f'Add one with target = "any" to the tuning.toml of {op}.',
+        next_step=f'Add a record with target = "any" to the tuning.toml of {op}.',
     )
 
 

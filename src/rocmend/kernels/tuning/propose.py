@@ -41,7 +41,7 @@ class Proposal(msgspec.Struct, frozen=True):
         after: What the model proposes; the record in use where nothing is better.
         after_us: Its estimated time.
         bound: What limits it.
-        proposed: ``after`` is another one.
+        proposed: ``after`` is another configuration.
     """
 
     kernel: str
@@ -107,13 +107,13 @@ def propose(  # noqa: PLR0913  each is an option of the command
     toolchain = toolchain_for(target)
     deadline = time.monotonic() + budget_s
     tell(f"{op}: recording its launches for {target}")
-    groups = [one for one in plan(op, fields, "cpu", target, product) if one["event"] == "group"]
+    groups = [event for event in plan(op, fields, "cpu", target, product) if event["event"] == "group"]
     results = []
     for number, group in enumerate(groups):
         share = (deadline - time.monotonic()) / (len(groups) - number)
         wanted = Wanted(op, group["kernel"], group["shape_class"], tuple(group["timed"]), target, product)
         results.append(_group(wanted, group, toolchain, time.monotonic() + share, tell))
-    finished = all(one.estimated == one.of for one in results)
+    finished = all(result.estimated == result.of for result in results)
     return Proposals(op, target, gpu.product, VERSION, toolchain.version, tuple(results), finished)
 
 
@@ -138,7 +138,7 @@ def toolchain_for(target: str) -> Toolchain:
 def plan(
     op: str, fields: Sequence[str], device: str, target: str | None = None, product: str | None = None
 ) -> list[dict[str, Any]]:
-    """Return what a child says about an op's kernels, classes and candidates; a device or a target's.
+    """Plan in a child process: return an op's kernels, classes and candidates for a device or a target, as events.
 
     Raises:
         NoDeviceError: torch, Triton or the GPU is not there.
@@ -149,7 +149,7 @@ def plan(
     for event in found:
         if event["event"] == "infra":
             raise NoDeviceError("kernels tune", f"tuning failed: {event['reason']}.")
-    if not found or found[-1]["event"] != "end" or not any(one["event"] == "device" for one in found):
+    if not found or found[-1]["event"] != "end" or not any(event["event"] == "device" for event in found):
         raise NoDeviceError(
             "kernels tune",
             f"tuning failed: {done.stderr.strip()[-400:] or done.ending.value}",
@@ -159,9 +159,9 @@ def plan(
 
 
 def spread(configs: Sequence[dict[str, Value]]) -> list[dict[str, Value]]:
-    """Return candidates in an order that favours none, the first one first: where time ends, all corners were seen."""
+    """Return the first candidate, then the others in a fixed random order: when time is up, all corners were tried."""
     first, rest = configs[:1], configs[1:]
-    return [*first, *sorted(rest, key=lambda one: hashlib.sha256(look(one).encode()).digest())]
+    return [*first, *sorted(rest, key=lambda candidate: hashlib.sha256(look(candidate).encode()).digest())]
 
 
 def _group(
@@ -180,10 +180,16 @@ def _group(
         found += rank(wanted, spread(more.configs)[1:], toolchain, until=until, tell=tell)
         dropped |= more.dropped
         of += len(more.configs) - 1
-    dropped |= {look(one.config): one.error for one in found if one.error}
-    dropped |= {look(one.config): f"spills {one.spills} registers" for one in found if one.spills and not one.error}
-    before = next((one for one in found if one.config == current), Ranked(current, error="it was not compiled"))
-    best = min((one for one in found if not one.error), key=lambda one: one.order, default=before)
+    dropped |= {look(ranked.config): ranked.error for ranked in found if ranked.error}
+    dropped |= {
+        look(ranked.config): f"spills {ranked.spills} registers"
+        for ranked in found
+        if ranked.spills and not ranked.error
+    }
+    before = next(
+        (ranked for ranked in found if ranked.config == current), Ranked(current, error="it was not compiled")
+    )
+    best = min((ranked for ranked in found if not ranked.error), key=lambda ranked: ranked.order, default=before)
     proposed = better(best, before)
     after = best if proposed else before
     return Proposal(
@@ -202,10 +208,10 @@ def _group(
     )
 
 
-def better(one: Ranked, other: Ranked) -> bool:
+def better(candidate: Ranked, other: Ranked) -> bool:
     """Whether the model clearly prefers a candidate: the other has no estimate, spills, or takes longer."""
-    if one.error or one.config == other.config:
+    if candidate.error or candidate.config == other.config:
         return False
-    if other.error or (other.spills and not one.spills):
+    if other.error or (other.spills and not candidate.spills):
         return True
-    return one.order[0] <= other.order[0] and other.time_us > one.time_us * (1 + LEAST_GAIN)
+    return candidate.order[0] <= other.order[0] and other.time_us > candidate.time_us * (1 + LEAST_GAIN)

@@ -57,7 +57,7 @@ class Candidates(NamedTuple):
     """Configurations to try, and what is left out.
 
     Args:
-        configs: The one in use first.
+        configs: The configuration in use first.
         dropped: What is left out before anything is compiled, as ``name=value …``, to the reason.
     """
 
@@ -76,13 +76,13 @@ def spaces(op: str) -> tuple[Space, ...]:
     if folder is None or not (path := folder / "tuning.toml").is_file():
         return ()
     rows = tomllib.loads(path.read_text(encoding="utf-8")).get("space", [])
-    return tuple(one for row in rows for one in _spaces(op, row))
+    return tuple(space for row in rows for space in _spaces(op, row))
 
 
 def _spaces(op: str, row: Mapping[str, Any]) -> list[Space]:
     kernels: Any = row.get("kernel")
     params: dict[str, Any] = row.get("params", {})
-    if not kernels or not all(isinstance(one, list) and one for one in params.values()):
+    if not kernels or not all(isinstance(values, list) and values for values in params.values()):
         raise UnitError("tuning", f"{op}/tuning.toml: a space needs a kernel, and lists of values as its params.")
     if not params and not row.get("options"):
         raise UnitError("tuning", f"{op}/tuning.toml: the space of {kernels} has neither params nor options.")
@@ -95,7 +95,7 @@ def _spaces(op: str, row: Mapping[str, Any]) -> list[Space]:
     shared = (
         row.get("class", "*"),
         row.get("target", "any"),
-        {name: tuple(one) for name, one in params.items()},
+        {name: tuple(values) for name, values in params.items()},
         row.get("options", ""),
         tuple(row.get("need", {}).items()),
         row.get("lds", ""),
@@ -112,7 +112,7 @@ def _option_sets() -> dict[str, dict[str, dict[str, list[Value]]]]:
 
 def space_for(op: str, kernel: str, shape_class: str, target: Target) -> Space | None:
     """Return the space of a kernel: the most specific target first, then the class, then any class."""
-    known = {(one.kernel, one.shape_class, one.target): one for one in spaces(op)}
+    known = {(space.kernel, space.shape_class, space.target): space for space in spaces(op)}
     for name in target.lookup:
         for wanted in (shape_class, "*"):
             if (kernel, wanted, name) in known:
@@ -121,7 +121,7 @@ def space_for(op: str, kernel: str, shape_class: str, target: Target) -> Space |
 
 
 def candidates(space: Space, current: Mapping[str, Value], target: Target, triton: str) -> Candidates:
-    """Return the configurations of a space's parameters, the one in use first.
+    """Return the configurations of a space's parameters, that in use first.
 
     Args:
         space: The space.
@@ -152,19 +152,19 @@ def _product(
                 allowed.setdefault(name, []).append(value)
     found = [dict(current)]
     for chosen in itertools.product(*allowed.values()):
-        one = {**current, **dict(zip(allowed, chosen, strict=True))}
-        if one in found or _same(one, current):
+        config = {**current, **dict(zip(allowed, chosen, strict=True))}
+        if config in found or _same(config, current):
             continue
-        if reason := unfit(space, one, target):
-            dropped[look(one)] = reason
+        if reason := unfit(space, config, target):
+            dropped[look(config)] = reason
         else:
-            found.append(one)
+            found.append(config)
     return Candidates(tuple(found), dropped)
 
 
-def _same(one: Mapping[str, Value], other: Mapping[str, Value]) -> bool:
-    """Whether two configurations differ only in settings that one leaves at the compiler's default."""
-    differ = {name: value for name, value in one.items() if other.get(name) != value}
+def _same(config: Mapping[str, Value], other: Mapping[str, Value]) -> bool:
+    """Whether two configurations differ only in settings that the second leaves at the compiler's default."""
+    differ = {name: value for name, value in config.items() if other.get(name) != value}
     return all(name not in other and value == DEFAULTS.get(name) for name, value in differ.items())
 
 
@@ -187,7 +187,7 @@ def look(config: Mapping[str, Value]) -> str:
 
 
 def _refused(name: str, value: Value, target: Target, triton: str) -> str:
-    """Return why one setting is of no use on a target, whatever the others; empty where it is."""
+    """Return why a setting is of no use on a target, whatever the others; empty where it is."""
     foreign = NVIDIA_OPTIONS if target.vendor == "amd" else AMD_OPTIONS
     versions = _SINCE.get(name, "")
     most = _most_waves(target)

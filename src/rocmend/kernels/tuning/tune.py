@@ -36,7 +36,7 @@ _MAX_TRIALS_BYTES = 64 << 20
 
 
 class TrialResult(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What came of trying one configuration or implementation.
+    """Result of a trial of a configuration or an implementation.
 
     Attributes:
         verdict: ``pass``, or what it came to instead.
@@ -130,11 +130,11 @@ class _Found:
         self.refused: dict[str, str] = {}
 
     def best(self) -> tuple[dict[str, Value], TrialResult] | None:
-        passed = [one for one in self.tried if one[1].verdict == "pass"]
-        return min(passed, key=lambda one: _score(one[1]), default=None)
+        passed = [trial for trial in self.tried if trial[1].verdict == "pass"]
+        return min(passed, key=lambda trial: _score(trial[1]), default=None)
 
     def result_of(self, config: dict[str, Value]) -> TrialResult | None:
-        return next((result for one, result in self.tried if one == config), None)
+        return next((result for tried, result in self.tried if tried == config), None)
 
 
 class Tuner:
@@ -168,14 +168,14 @@ class Tuner:
         """
         planned = plan(self.op, fields, self.device)
         self.about = next(event for event in planned if event["event"] == "device")
-        groups = [one for one in planned if one["event"] == "group"]
+        groups = [event for event in planned if event["event"] == "group"]
         results = []
         for number, group in enumerate(groups):
             now = time.monotonic()
             share = (self.deadline - now) / (len(groups) - number)
             results.append(self._group(group, now + share))
         if time.monotonic() < self.deadline:
-            results += [self._choice(one) for one in planned if one["event"] == "class"]
+            results += [self._choice(event) for event in planned if event["event"] == "class"]
         else:
             self.finished = False
         return Tuning(
@@ -205,7 +205,11 @@ class Tuner:
             if kept:
                 after, times = best[0], best[1].times_us
                 self._keep(group, after, best[1], current, gain)
-        dropped = {look(config): f"{one.verdict}: {one.reason}" for config, one in found.tried if one.verdict != "pass"}
+        dropped = {
+            look(config): f"{result.verdict}: {result.reason}"
+            for config, result in found.tried
+            if result.verdict != "pass"
+        }
         return Tuned(
             group["kernel"],
             group["shape_class"],
@@ -225,12 +229,12 @@ class Tuner:
         wanted = [{**common, "config": config} for config in configs]
         results = self._try(wanted, f"{self.op} {group['kernel']} {group['shape_class']}", until)
         found.wanted += len(wanted)
-        found.tried += [(configs[at], one) for at, one in results.items()]
+        found.tried += [(configs[at], result) for at, result in results.items()]
 
     def _promising(
         self, group: dict[str, Any], configs: Sequence[dict[str, Value]], until: float
     ) -> Sequence[dict[str, Value]]:
-        """Return candidates with those first that the model finds promising, the one in use before them."""
+        """Return candidates with those first that the model finds promising, the configuration in use before them."""
         target, now = self.about["target"], time.monotonic()
         common = {"kernel": group["kernel"], "timed": group["timed"], "gates": group["gates"]}
         configs = spread(configs)
@@ -246,9 +250,9 @@ class Tuner:
         except RocmendError as error:
             self.tell(f"{self.op}: not ordered by the cost model ({error.message})")
             return configs
-        first = [one for one in configs if one == group["candidates"][0]]
-        ordered = [one.config for one in found if one.config not in first]
-        return [*first, *ordered, *(one for one in configs if one not in first and one not in ordered)]
+        first = [config for config in configs if config == group["candidates"][0]]
+        ordered = [ranked.config for ranked in found if ranked.config not in first]
+        return [*first, *ordered, *(config for config in configs if config not in first and config not in ordered)]
 
     def _keep(
         self,
@@ -276,7 +280,7 @@ class Tuner:
         names: list[str] = group["implementations"]
         wanted = [{**common, "implementation": name, "records": _stamp(self.op)} for name in names]
         results = self._try(wanted, f"{self.op} implementations {group['shape_class']}")
-        passed = {names[at]: one for at, one in results.items() if one.verdict == "pass"}
+        passed = {names[at]: result for at, result in results.items() if result.verdict == "pass"}
         dropped = {names[at]: f"{r.verdict}: {r.reason}" for at, r in results.items() if r.verdict != "pass"}
         best = min(passed, key=lambda name: _score(passed[name]), default="")
         first = next((name for name in names if name in passed), "")
@@ -288,7 +292,7 @@ class Tuner:
                 self.about["target"],
                 best,
                 device=self.about["name"],
-                times_us={name: one.times_us for name, one in passed.items()},
+                times_us={name: result.times_us for name, result in passed.items()},
             )
         gain = _gain(passed.get(first), passed[best]) if best else 1.0
         times = passed[best].times_us if best else {}
@@ -298,7 +302,7 @@ class Tuner:
     def _try(self, wanted: list[dict[str, Any]], label: str, until: float | None = None) -> dict[int, TrialResult]:
         """Try what was not tried before, a batch a child, and return the results by number."""
         until = self.deadline if until is None else until
-        keys = [self._key(one) for one in wanted]
+        keys = [self._key(trial) for trial in wanted]
         waiting = [at for at, key in enumerate(keys) if key not in self.trials.known]
         while waiting and time.monotonic() < until:
             self.tell(f"{label}: {len(wanted) - len(waiting)} of {len(wanted)} tried")
@@ -346,7 +350,7 @@ class Tuner:
 
 
 def _stamp(op: str) -> str:
-    """Return what identifies the user's records of an op: implementations are timed again after they changed."""
+    """Hash the user's records of an op: implementations are timed again after they changed."""
     rows = [row for row in user.read(user.path())[0]["records"] if row["op"] == op]
     return hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest()[:16]
 

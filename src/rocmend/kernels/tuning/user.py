@@ -1,7 +1,7 @@
-"""The records that ``rocmend kernels tune`` measured on this machine, in one file of the user's.
+"""The records that ``rocmend kernels tune`` measured on this machine, in a file of the user's.
 
 The file is ``kernel-tuning.json`` in ROCMEND_HOME, else in ``rocmend`` below XDG_DATA_HOME or ``~/.local/share``. One
-that cannot be read, or was written by a later version, is told of once and put aside when a new one is written.
+that cannot be read, or was written by a later version, is told of once and put aside when a new file is written.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def release(version: str) -> str:
 
 @functools.cache
 def _content() -> dict[str, list[dict[str, Any]]]:
-    """Return what the file holds, read once a process."""
+    """Read the file, once per process."""
     found, problem = read(path())
     if problem:
         log.warning("the tuning records in %s are not used: %s", path(), problem)
@@ -114,7 +114,7 @@ def user_records(op: str) -> tuple[Record, ...]:
 
 
 def source(row: Mapping[str, Any]) -> str:
-    """Return what a record says of its origin."""
+    """Return the source of a record: device, date and versions."""
     versions = f"Triton {row['triton']}" + (f", torch {row['torch']}" if row.get("torch") else "")
     return f"run: {row.get('device', 'this machine')}, {row.get('date', '')}, {versions}"
 
@@ -134,13 +134,13 @@ def measured_choice(op: str, shape_class: str, target: Target) -> str | None:
 def keep_record(
     op: str, kernel: str, shape_class: str, target: str, config: Mapping[str, Value], **evidence: Any
 ) -> None:
-    """Keep a record, in place of one for the same op, kernel, class, target and Triton."""
+    """Keep a record, in place of that for the same op, kernel, class, target and Triton."""
     row = {"op": op, "kernel": kernel, "class": shape_class, "target": target, "triton": triton_version()}
     _keep("records", {**row, "torch": torch_version(), "config": dict(config), "date": _today(), **evidence})
 
 
 def keep_choice(op: str, shape_class: str, target: str, implementation: str, **evidence: Any) -> None:
-    """Keep which implementation was the fastest, in place of one for the same op, class, target, Triton and torch."""
+    """Keep which implementation was the fastest, in place of that for the same op, class, target, Triton and torch."""
     row = {"op": op, "class": shape_class, "target": target, "triton": triton_version(), "torch": torch_version()}
     _keep("choices", {**row, "implementation": implementation, "date": _today(), **evidence})
 
@@ -153,9 +153,9 @@ def _keep(section: str, row: dict[str, Any]) -> None:
     def change(content: dict[str, list[dict[str, Any]]]) -> None:
         key = [release(row[name]) if name in {"triton", "torch"} else row[name] for name in _KEYS[section]]
         content[section] = [
-            one
-            for one in content[section]
-            if [release(one[name]) if name in {"triton", "torch"} else one[name] for name in _KEYS[section]] != key
+            row
+            for row in content[section]
+            if [release(row[name]) if name in {"triton", "torch"} else row[name] for name in _KEYS[section]] != key
         ]
         content[section].append(row)
 
@@ -164,7 +164,7 @@ def _keep(section: str, row: dict[str, Any]) -> None:
 
 
 def update(file: Path, change: Callable[[dict[str, list[dict[str, Any]]]], None]) -> None:
-    """Change a file of records under a lock; one that could not be read is put aside first.
+    """Change a file of records under a lock; a file that could not be read is put aside first.
 
     Raises:
         OSError: It cannot be written.

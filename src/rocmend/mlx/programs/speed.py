@@ -4,10 +4,10 @@
     python src/rocmend/mlx/programs/speed.py --shape llama-3.1-8b --depths 0,8192
     python -m rocmend.mlx src/rocmend/mlx/programs/speed.py --model FOLDER
 
-``rocmend mlx bench`` and ``benchmarks/mlx/speed.py`` run it in a child process. It imports nothing of rocmend unless
-``mlx.core`` is rocmend's, so that another Python's MLX can be timed with the same code. The weights of a shape are
-random, 4 bits in groups of 64, computed on in bfloat16. A prompt and a generation of random tokens go through
-``mlx_lm.generate.generate_step``, behind ``depth`` tokens that are in the cache already.
+``benchmarks/mlx/speed.py`` runs it in a child process, ``rocmend bench mlx`` measures with its parts. It imports
+nothing of rocmend unless ``mlx.core`` is rocmend's, so that another Python's MLX can be timed with the same code. The
+weights of a shape are random, 4 bits in groups of 64, computed on in bfloat16. A prompt and a generation of random
+tokens go through ``mlx_lm.generate.generate_step``, behind ``depth`` tokens that are in the cache already.
 """
 
 from __future__ import annotations

@@ -6,11 +6,10 @@ import os
 from typing import NamedTuple
 
 from rocmend.kernels.common.floats import bytes_of, rejects_dtype
-from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
-from rocmend.kernels.registry import register
+from rocmend.kernels.op import Cost, Implementation, Tolerance
+from rocmend.kernels.registry import declare
 from rocmend.kernels.target import Target
 
-HERE = "rocmend.kernels.ops.attention.attention"
 # gfx targets for which PyTorch's ROCm builds have flash attention without an environment variable.
 # https://github.com/ROCm/aotriton
 AOTRITON = ("gfx90a", "gfx942", "gfx950")
@@ -163,60 +162,51 @@ def _ahead_of_torch(problem: Problem, target: Target) -> bool:
     return target.name == "sm90" and measured and problem.queries * problem.keys < MANY
 
 
-OP = register(
-    Op(
-        name="attention",
-        summary="Scaled-dot-product attention (prefill and training) and its gradients.",
-        functions={
-            "scaled_dot_product_attention": f"{HERE}.function:scaled_dot_product_attention",
-            "attention_backward": f"{HERE}.function:attention_backward",
-        },
-        reference=f"{HERE}.reference:attention",
-        problem=Problem,
-        implementations=(
-            Implementation(
-                "decode-split",
-                "triton",
-                f"{HERE}.decode:run",
-                _rejects_decode,
-                note="few queries: split over the keys, all query heads of a group in one program",
-            ),
-            Implementation("torch.sdpa", "vendor", f"{HERE}.vendor:run", _rejects_torch_forward),
-            Implementation(
-                "flash", "triton", f"{HERE}.host:run", _rejects_flash, note="one pass over the keys; deterministic"
-            ),
-            Implementation(
-                "torch.sdpa-training",
-                "vendor",
-                f"{HERE}.vendor:run",
-                _rejects_torch,
-                note="torch's own gradients, which differ from run to run; used only on request",
-            ),
-            Implementation("torch", "reference", f"{HERE}.reference:attention"),
+OP = declare(
+    __name__,
+    summary="Scaled-dot-product attention (prefill and training) and its gradients.",
+    functions=("scaled_dot_product_attention", "attention_backward"),
+    reference="attention",
+    problem=Problem,
+    implementations=(
+        Implementation(
+            "decode-split",
+            "triton",
+            "decode:run",
+            _rejects_decode,
+            note="few queries: split over the keys, all query heads of a group in one program",
         ),
-        dtypes=("float32", "float16", "bfloat16"),
-        domain="q [B,H,L,D], k [B,KV,S,D], v [B,KV,S,Dv], H a multiple of KV, D and Dv up to 1024, any strides; "
-        "mask none, causal (aligned to the end, with or without a window), boolean or additive of any strides; "
-        "sinks [H]; soft cap. No gradient of an additive mask.",
-        cost=cost,
-        tolerance={
-            # Sums of D and of S products, and exp2 of a score whose rounding error grows with its size.
-            "float32": Tolerance(ulps=4, scaled=4e-6),
-            # The weights are rounded to the type before the second product.
-            "float16": Tolerance(ulps=1, scaled=6e-4),
-            "bfloat16": Tolerance(ulps=1, scaled=5e-3),
-        },
-        cases=f"{HERE}.cases:cases",
-        shape_class=shape_class,
-        mlx="mlx.core.fast.scaled_dot_product_attention",
-        sources=(
-            "https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.fast.scaled_dot_product_attention.html",
-            "https://arxiv.org/abs/2205.14135",
-            "https://arxiv.org/abs/2307.08691",
+        Implementation("torch.sdpa", "vendor", "vendor:run", _rejects_torch_forward),
+        Implementation("flash", "triton", "host:run", _rejects_flash, note="one pass over the keys; deterministic"),
+        Implementation(
+            "torch.sdpa-training",
+            "vendor",
+            "vendor:run",
+            _rejects_torch,
+            note="torch's own gradients, which differ from run to run; used only on request",
         ),
-        notes=(
-            "A query with every key masked by a boolean or causal mask returns the mean of the values, as in MLX.",
-            "It returns zeros with sinks or if S = 0, NaN if an additive mask is all -inf. No gradient flows back.",
-        ),
-    )
+        Implementation("torch", "reference", "reference:attention"),
+    ),
+    domain="q [B,H,L,D], k [B,KV,S,D], v [B,KV,S,Dv], H a multiple of KV, D and Dv up to 1024, any strides; "
+    "mask none, causal (aligned to the end, with or without a window), boolean or additive of any strides; "
+    "sinks [H]; soft cap. No gradient of an additive mask.",
+    cost=cost,
+    tolerance={
+        # Sums of D and of S products, and exp2 of a score whose rounding error grows with its size.
+        "float32": Tolerance(ulps=4, scaled=4e-6),
+        # The weights are rounded to the type before the second product.
+        "float16": Tolerance(ulps=1, scaled=6e-4),
+        "bfloat16": Tolerance(ulps=1, scaled=5e-3),
+    },
+    shape_class=shape_class,
+    mlx="mlx.core.fast.scaled_dot_product_attention",
+    sources=(
+        "https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.fast.scaled_dot_product_attention.html",
+        "https://arxiv.org/abs/2205.14135",
+        "https://arxiv.org/abs/2307.08691",
+    ),
+    notes=(
+        "A query with every key masked by a boolean or causal mask returns the mean of the values, as in MLX.",
+        "It returns zeros with sinks or if S = 0, NaN if an additive mask is all -inf. No gradient flows back.",
+    ),
 )

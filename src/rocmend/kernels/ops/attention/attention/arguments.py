@@ -28,7 +28,7 @@ class Options(NamedTuple):
 
     Args:
         mask: The mask tensor expanded to [B, H, L, S] with strides of 0, or None.
-        mask_strides: Its strides, 0 without one.
+        mask_strides: Its strides, 0 without a mask.
         factor: What scores are multiplied by.
         cap: What tanh is multiplied by; both lead to units of log2.
         window: Keys that a query sees at most.
@@ -62,7 +62,7 @@ def records(kernels: Sequence[str], problem: Problem, tensors: Sequence[torch.Te
     target = executor.target_for(tensors[0].device)
     found = [config_for("attention", kernel, shape_class(problem), target) for kernel in kernels]
     # With mask tensors two pieces have not been run on NVIDIA.
-    stages = 1 if problem.mask == "additive" else min(one.get("num_stages", 1) for one in found)
+    stages = 1 if problem.mask == "additive" else min(config.get("num_stages", 1) for config in found)
     least = least_piece(tensors, target, stages)
     wide = problem._replace(dim=sum(split(problem.dim, least)), dim_v=sum(split(problem.dim_v, least)))
     return [config_for("attention", kernel, shape_class(wide), target) for kernel in kernels], least
@@ -73,8 +73,10 @@ def least_piece(tensors: Sequence[torch.Tensor], target: Target, stages: int) ->
     if target.vendor != "nvidia":
         return 16
     aligned = all(
-        one.stride(3) == 1 and one.storage_offset() % 8 == 0 and not any(stride % 16 for stride in one.stride()[:3])
-        for one in tensors
+        tensor.stride(3) == 1
+        and tensor.storage_offset() % 8 == 0
+        and not any(stride % 16 for stride in tensor.stride()[:3])
+        for tensor in tensors
     )
     return NVIDIA_PIECE if target.name == "sm90" and aligned and stages > 1 else TILE
 
@@ -100,7 +102,7 @@ def options(
     strides = (0, 0, 0, 0) if tensor is None else tensor.stride()
     d1, d2 = split(q.shape[3], least)
     v1, v2 = split(v.shape[3], least)
-    widest = max(stride for one in (q, k, v, *others) for stride in one.stride()[2:])
+    widest = max(stride for tensor in (q, k, v, *others) for stride in tensor.stride()[2:])
     constants: dict[str, object] = {
         "CAUSAL": mask == "causal" if isinstance(mask, str) else False,
         "WINDOW": window is not None,

@@ -8,11 +8,10 @@ from typing import NamedTuple
 
 import torch
 
+from rocmend.kernels.common.floats import FLOATS
 from rocmend.kernels.op import Tolerance
-from rocmend.kernels.ops.attention.attention import HERE
 from rocmend.kernels.suite import Call, Case, Maker, Size
 
-DTYPES = ("float32", "float16", "bfloat16")
 # Weights and their gradients are rounded to the type between products, and gradients cancel.
 BACKWARD = {
     "float32": Tolerance(ulps=4, scaled=1e-5),
@@ -122,7 +121,7 @@ def _case(
         dtype,
         size,
         function="attention_backward" if backward else None,
-        reference=f"{HERE}.reference:attention_backward" if backward else None,
+        reference=f"{__package__}.reference:attention_backward" if backward else None,
         compiled=compiled,
         edges=edges + (("strides",) if options.strides != "contiguous" else ()),
         tolerance=BACKWARD[dtype] if backward else None,
@@ -143,7 +142,7 @@ GRADIENTS = {"float32": (2, 4, 5), "float16": (1,), "bfloat16": (3,)}
 
 def cases() -> Iterator[Case]:
     """Yield the cases."""
-    for dtype in DTYPES:
+    for dtype in FLOATS:
         for number, options in enumerate(OPTIONS):
             yield _case(dtype, Shape(1, 2, 1, 35, 50, 16, 16), options, size="tiny")
             if number in GRADIENTS[dtype]:

@@ -9,12 +9,11 @@ from typing import Any
 import torch
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.ops.attention.attention import OP, Problem
+from rocmend.kernels.common.autograd import differentiable, needs_gradient
+from rocmend.kernels.ops.attention.attention import OP
 from rocmend.kernels.ops.attention.attention.checks import describe
 from rocmend.kernels.plan_cache import Planner, cached, cached_plan
 from rocmend.kernels.select import implementation
-
-Forward = torch.Tensor | tuple[torch.Tensor, torch.Tensor]
 
 
 def scaled_dot_product_attention(
@@ -42,7 +41,7 @@ def scaled_dot_product_attention(
         v: ``[B, KV, S, Dv]`` of the same type; Dv may differ from D.
         scale: Multiplies the scores, commonly ``D ** -0.5``.
         mask: None; ``"causal"``, aligned to the end: query i sees keys 0 … S - L + i; a boolean tensor, True where a
-            query sees a key; or a floating one that is added to the scores. Tensors broadcast to ``[B, H, L, S]``.
+            query sees a key; or a floating mask that is added to the scores. Tensors broadcast to ``[B, H, L, S]``.
         sinks: ``[H]``, one score a head that takes part in the softmax's sum and has no value.
         soft_cap: Bounds scores to ±soft_cap before the mask; None for no bound.
         window: With ``"causal"``: each query sees its last ``window`` keys only, its own among them.
@@ -60,18 +59,11 @@ def scaled_dot_product_attention(
     Source: https://arxiv.org/abs/2307.08691
     """
     scale, soft_cap = float(scale), None if soft_cap is None else float(soft_cap)
-    grad = torch.is_grad_enabled() and (
-        q.requires_grad
-        or k.requires_grad
-        or v.requires_grad
-        or (sinks is not None and sinks.requires_grad)
-        or (isinstance(mask, torch.Tensor) and mask.requires_grad)
-    )
-    if not grad:
-        tensor, kind = (mask, None) if isinstance(mask, torch.Tensor) else (None, mask)
+    tensor, kind = (mask, None) if isinstance(mask, torch.Tensor) else (None, mask)
+    if not needs_gradient(q, k, v, sinks, tensor):
         return _attended((q, k, v, tensor, sinks), scale, kind, soft_cap, window, return_lse)
-    problem = describe(q, k, v, mask, sinks, soft_cap, window, lse=return_lse, grad=grad)
-    wired = {"scale": scale, "mask": mask, "sinks": sinks, "soft_cap": soft_cap, "window": problem.window or None}
+    problem = describe(q, k, v, mask, sinks, soft_cap, window, lse=return_lse, grad=True)
+    window = problem.window or None
     if return_lse:
         raise UsageError(
             "scaled_dot_product_attention",
@@ -79,9 +71,19 @@ def scaled_dot_product_attention(
             next_step="Call it under torch.no_grad().",
         )
     run = implementation(OP, q.device, problem)
-    if run.__module__.endswith(".host"):
-        return _Attention.apply(q, k, v, sinks, wired, problem)  # type: ignore[no-untyped-call]  # torch's
-    return run(q, k, v, **wired)  # torch knows the way back
+    if not run.__module__.endswith(".host"):
+        return run(q, k, v, scale=scale, mask=mask, sinks=sinks, soft_cap=soft_cap, window=window)  # torch's gradients
+
+    def forward(*inputs: torch.Tensor | None) -> tuple[torch.Tensor, tuple[torch.Tensor | None, ...]]:
+        *qkv, sinks = inputs
+        out, lse = _launched((*qkv, tensor, sinks), scale, kind, soft_cap, window)
+        return out, (*qkv, tensor, sinks, out, lse)
+
+    def backward(grad: torch.Tensor, *saved: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
+        found: tuple[torch.Tensor | None, ...] = _launched_back((grad, *saved), scale, kind, soft_cap, window)
+        return found
+
+    return differentiable(forward, backward, q, k, v, sinks)
 
 
 @cached_plan
@@ -106,36 +108,6 @@ def _attended(
     return lambda q, k, v, tensor, sinks: call(
         q, k, v, scale=scale, mask=kind if tensor is None else tensor, sinks=sinks
     )
-
-
-class _Attention(torch.autograd.Function):
-    """The Triton kernels as a node of torch's graph."""
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        q: torch.Tensor,
-        k: torch.Tensor,
-        v: torch.Tensor,
-        sinks: torch.Tensor | None,
-        options: dict[str, Any],
-        problem: Problem,
-    ) -> torch.Tensor:
-        mask = options["mask"]
-        held, kind = (mask, None) if isinstance(mask, torch.Tensor) else (None, mask)
-        ctx.options = (options["scale"], kind, options["soft_cap"], options["window"])
-        out: torch.Tensor
-        out, lse = _launched((q, k, v, held, sinks), *ctx.options)
-        ctx.save_for_backward(q, k, v, sinks, out, lse, held)
-        ctx.problem = problem
-        return out
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        q, k, v, sinks, out, lse, held = ctx.saved_tensors
-        dq, dk, dv, dsinks = _launched_back((grad, q, k, v, held, sinks, out, lse), *ctx.options)
-        return dq, dk, dv, dsinks, None, None
 
 
 @cached
@@ -201,7 +173,7 @@ def attention_backward(
         k: See there.
         v: See there.
         scale: See there.
-        mask: See there; an additive one gets no gradient.
+        mask: See there; an additive mask gets no gradient.
         sinks: See there.
         soft_cap: See there.
         window: See there.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import torch
-import triton
 
 from rocmend.kernels import allocate
+from rocmend.kernels.arithmetic import cdiv
 from rocmend.kernels.launch import launch
 from rocmend.kernels.ops.attention.attention.arguments import options, problem_of, records
 from rocmend.kernels.ops.attention.attention.kernels.forward import forward_kernel
@@ -36,6 +36,6 @@ def run(
             queries, keys, dim, dim_v)  # fmt: skip
     constants = {**given.constants, "SINKS": sinks is not None, "LSE": return_lse, "POSITIVE": scale > 0,
                  "CHUNK": config.get("chunk", 0)}  # fmt: skip
-    grid = (triton.cdiv(queries, config["BLOCK_M"]) * batch * heads,)
+    grid = (cdiv(queries, config["BLOCK_M"]) * batch * heads,)
     launch(forward_kernel, grid, args, constants, config)
     return out if lse is None else (out, lse)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-import triton
 
 from rocmend.kernels import allocate
+from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.launch import launch
 from rocmend.kernels.ops.attention.attention import host
 from rocmend.kernels.ops.attention.attention.arguments import options, problem_of, records
@@ -43,9 +43,9 @@ def run(
     (config,), _ = records(("delta",), problem, (q,))
     launch(
         delta_kernel,
-        (triton.cdiv(queries, config["ROWS"]) * batch * heads,),
+        (cdiv(queries, config["ROWS"]) * batch * heads,),
         (out, grad, delta, *grad.stride(), heads, batch * heads, queries, dim_v),
-        {"BLOCK": triton.next_power_of_2(dim_v)},
+        {"BLOCK": next_power_of_2(dim_v)},
         config,
     )
 
@@ -56,7 +56,7 @@ def run(
     dq = allocate.empty(q.shape, dtype=q.dtype, device=q.device)
     launch(
         dq_kernel,
-        (triton.cdiv(queries, dq_config["BLOCK_M"]) * batch * heads,),
+        (cdiv(queries, dq_config["BLOCK_M"]) * batch * heads,),
         (q, k, v, given.mask, grad, lse, delta, dq, *strides, *numbers,
          heads, max(group, 1), batch * heads, queries, keys, dim, dim_v),
         {**given.constants, "CHUNK": dq_config.get("chunk", 0)},
@@ -67,7 +67,7 @@ def run(
     dv = allocate.empty(v.shape, dtype=v.dtype, device=v.device)
     launch(
         dkv_kernel,
-        (triton.cdiv(keys, dkv_config["BLOCK_N"]) * batch * kv_heads,),
+        (cdiv(keys, dkv_config["BLOCK_N"]) * batch * kv_heads,),
         (q, k, v, given.mask, grad, lse, delta, dk, dv, *strides, *numbers,
          kv_heads, group, batch * kv_heads, queries, keys, dim, dim_v),
         {**given.constants, "CHUNK": dkv_config.get("chunk", 0)},

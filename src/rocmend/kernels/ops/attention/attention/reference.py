@@ -105,5 +105,5 @@ def attention_backward(
             s = scores(*leaves[:2], scale=scale, mask=mask, soft_cap=soft_cap, window=window)
             blind = (s < NOTHING).all(-1, keepdim=True)
         found = torch.autograd.grad(made, leaves, torch.where(blind, 0.0, grad.to(wide)))
-    dq, dk, dv = (one.to(like.dtype) for one, like in zip(found[:3], (q, k, v), strict=True))
+    dq, dk, dv = (gradient.to(like.dtype) for gradient, like in zip(found[:3], (q, k, v), strict=True))
     return dq, dk, dv, found[3].to(sinks.dtype) if sinks is not None else None

@@ -42,7 +42,7 @@ def run(
 ) -> Callable[..., torch.Tensor]:
     """Plan a call of torch's function for problems that its rule accepts; the result is made contiguous.
 
-    To say which way torch is to take costs 45 µs a call. So torch is asked once which one it would take, and calls
+    To say which way torch is to take costs 45 µs a call. So torch is asked once which way it would take, and calls
     without a gradient go there.
     """
     del sinks

@@ -6,12 +6,11 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from rocmend.kernels.common.floats import bytes_of, rejects_dtype
-from rocmend.kernels.op import Cost, Implementation, Op, Rule, Tolerance, first_reason
+from rocmend.kernels.op import Cost, Implementation, Rule, Tolerance, first_reason
 from rocmend.kernels.op import Problem as AnyProblem
-from rocmend.kernels.registry import register
+from rocmend.kernels.registry import declare
 from rocmend.kernels.target import Target
 
-HERE = "rocmend.kernels.ops.attention.attention_decode"
 MOST_QUERIES = 64
 MOST_DIM = 1024
 FEW_ROWS = 4
@@ -51,11 +50,10 @@ def uses_matrix(target: Target, dtype: str, rows: int) -> bool:
     return {"float16": "fp16", "bfloat16": "bf16"}[dtype] in target.matrix_dtypes
 
 
-def split_kernels(run: str, rejects: Rule, spilling: Collection[str]) -> tuple[Implementation, ...]:
+def split_kernels(rejects: Rule, spilling: Collection[str]) -> tuple[Implementation, ...]:
     """Return the kernels that are split over the cache: with matrix instructions, and for few rows and many without.
 
     Args:
-        run: Module of the functions that launch them.
         rejects: Says why none of them takes a problem.
         spilling: Classes of shapes whose tiles for matrix instructions spill where wavefronts have 32 lanes.
     """
@@ -82,7 +80,7 @@ def split_kernels(run: str, rejects: Rule, spilling: Collection[str]) -> tuple[I
 
     def kernel(name: str, rejects: Rule, note: str, avoid: Rule) -> Implementation:
         return Implementation(
-            name, "triton", f"{run}:{name}", rejects, note, avoid, record_class=lambda p, _target: shape_class(p)
+            name, "triton", f"host:{name}", rejects, note, avoid, record_class=lambda p, _target: shape_class(p)
         )
 
     return (
@@ -111,41 +109,31 @@ def _cost(p: Problem) -> Cost:
     return Cost(2.0 * rows * p.keys * width, (cache + rows * width) * bytes_of(p.dtype))
 
 
-OP = register(
-    Op(
-        name="attention_decode",
-        summary="Scaled dot-product attention of a few queries to a long KV cache.",
-        functions={"attention_decode": f"{HERE}.function:attention_decode"},
-        reference=f"{HERE}.reference:attention_decode",
-        problem=Problem,
-        implementations=(
-            *split_kernels(
-                f"{HERE}.host",
-                _rejects_split,
-                ("half-d512", "float-d64", "float-d128", "float-d256", "float-d512"),
-            ),
-            Implementation("torch", "reference", f"{HERE}.reference:attention_decode"),
-        ),
-        dtypes=("float32", "float16", "bfloat16"),
-        domain=(
-            "1 to 64 queries; heads a multiple of KV heads; head dimensions up to 1024, Dv may differ from D; "
-            "any strides; boolean, additive and causal masks, sinks, soft cap, window; lengths in device memory."
-        ),
-        cost=_cost,
-        tolerance={
-            # Sums of up to thousands of products of either sign in fp32; the result is a mean and can cancel.
-            "float32": Tolerance(ulps=8, scaled=2e-6),
-            # Weights are rounded to the type before they multiply values: half an ulp.
-            "float16": Tolerance(ulps=1.0, scaled=3e-4),
-            "bfloat16": Tolerance(ulps=1.0, scaled=2.5e-3),
-        },
-        cases=f"{HERE}.cases:cases",
-        shape_class=shape_class,
-        mlx="mlx.core.fast.scaled_dot_product_attention",
-        sources=(
-            "https://pytorch.org/blog/flash-decoding/",
-            "https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.fast.scaled_dot_product_attention.html",
-        ),
-        notes=("A query with every key masked by a boolean or causal mask returns the mean of the values, as in MLX.",),
-    )
+OP = declare(
+    __name__,
+    summary="Scaled dot-product attention of a few queries to a long KV cache.",
+    problem=Problem,
+    implementations=(
+        *split_kernels(_rejects_split, ("half-d512", "float-d64", "float-d128", "float-d256", "float-d512")),
+        Implementation("torch", "reference", "reference:attention_decode"),
+    ),
+    domain=(
+        "1 to 64 queries; heads a multiple of KV heads; head dimensions up to 1024, Dv may differ from D; "
+        "any strides; boolean, additive and causal masks, sinks, soft cap, window; lengths in device memory."
+    ),
+    cost=_cost,
+    tolerance={
+        # Sums of up to thousands of products of either sign in fp32; the result is a mean and can cancel.
+        "float32": Tolerance(ulps=8, scaled=2e-6),
+        # Weights are rounded to the type before they multiply values: half an ulp.
+        "float16": Tolerance(ulps=1.0, scaled=3e-4),
+        "bfloat16": Tolerance(ulps=1.0, scaled=2.5e-3),
+    },
+    shape_class=shape_class,
+    mlx="mlx.core.fast.scaled_dot_product_attention",
+    sources=(
+        "https://pytorch.org/blog/flash-decoding/",
+        "https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.fast.scaled_dot_product_attention.html",
+    ),
+    notes=("A query with every key masked by a boolean or causal mask returns the mean of the values, as in MLX.",),
 )

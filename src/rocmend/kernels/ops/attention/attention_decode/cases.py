@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
+from rocmend.kernels.common.floats import FLOATS
 from rocmend.kernels.suite import Call, Case, Maker, Size
 
-DTYPES = ("float32", "float16", "bfloat16")
 Shape = tuple[int, int, int, int, int, int, int]  # B, H, KV, L, S, D, Dv
 
 
@@ -189,7 +189,7 @@ def _large() -> Iterator[Case]:
 
 def cases() -> Iterator[Case]:
     """Yield the cases."""
-    for dtype in DTYPES:
+    for dtype in FLOATS:
         yield from _dims(dtype)
         yield from _options(dtype)
         yield _strided(dtype, last=False)

@@ -7,6 +7,9 @@ from collections.abc import Callable
 import torch
 
 from rocmend.core.errors import UsageError
+from rocmend.kernels.common.arguments import check_no_gradient
+from rocmend.kernels.common.attention_arguments import check_heads, check_lengths, check_scores, mask_kind
+from rocmend.kernels.common.autograd import needs_gradient
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.attention.attention_decode import OP, Problem
 from rocmend.kernels.plan_cache import cached_plan, plan_of
@@ -45,7 +48,7 @@ def attention_decode(
 
     Returns:
         ``[B, H, L, Dv]`` of the type of q, contiguous. A row that a boolean or causal mask hides wholly is the mean of
-        the values, as in MLX; one with no key at all is zero. With a window the hidden keys outside it do not count.
+        the values, as in MLX; a row with no key at all is zero. With a window the hidden keys outside it do not count.
 
     Raises:
         UsageError: Shapes, types or options that do not fit, or a gradient is asked for.
@@ -54,7 +57,7 @@ def attention_decode(
     Source: https://pytorch.org/blog/flash-decoding/
     """
     scale, soft_cap = float(scale), None if soft_cap is None else float(soft_cap)
-    if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
+    if needs_gradient(q, k, v):
         _check(q, k, v, mask, sinks, soft_cap, window, lengths)
     tensor, kind = (mask, None) if isinstance(mask, torch.Tensor) else (None, mask)
     out: torch.Tensor = _attended((q, k, v, tensor, sinks, lengths), scale, kind, soft_cap, window)
@@ -108,60 +111,14 @@ def _check(
     window: int | None,
     lengths: torch.Tensor | None,
 ) -> None:
-    if not q.dim() == k.dim() == v.dim() == 4:
-        raise UsageError(OP_NAME, f"expected q, k and v with 4 axes, got {q.dim()}, {k.dim()} and {v.dim()}.")
-    if not q.dtype == k.dtype == v.dtype:
-        raise UsageError(OP_NAME, f"expected q, k and v of one type, got {q.dtype}, {k.dtype} and {v.dtype}.")
-    if k.shape[:3] != v.shape[:3] or k.shape[0] != q.shape[0] or k.shape[3] != q.shape[3]:
-        shapes = f"{tuple(q.shape)}, {tuple(k.shape)} and {tuple(v.shape)}"
-        raise UsageError(OP_NAME, f"expected q [B, H, L, D], k [B, KV, S, D] and v [B, KV, S, Dv], got {shapes}.")
-    if k.shape[1] == 0 or q.shape[1] % k.shape[1]:
-        raise UsageError(OP_NAME, f"expected heads in multiples of KV heads, got {q.shape[1]} and {k.shape[1]}.")
-    if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
-        raise UsageError(
-            OP_NAME,
-            "expected tensors without a gradient.",
-            why="Decoding has no backward.",
-            next_step="Call scaled_dot_product_attention to train, or decode under torch.no_grad().",
-        )
-    check_options(OP_NAME, q, k.shape[2], mask, sinks, soft_cap, window, lengths)
-
-
-def check_options(
-    op: str,
-    q: torch.Tensor,
-    keys: int,
-    mask: torch.Tensor | str | None,
-    sinks: torch.Tensor | None,
-    soft_cap: float | None,
-    window: int | None,
-    lengths: torch.Tensor | None,
-) -> None:
-    """Check the options that decoding's ops share.
-
-    Raises:
-        UsageError: One does not fit.
-    """
-    wanted = (*q.shape[:3], keys)
-    if isinstance(mask, str) and mask != "causal":
-        raise UsageError(op, f'expected mask "causal", a tensor or None, got {mask!r}.')
-    if isinstance(mask, torch.Tensor):
-        if mask.dim() > 4 or any(
-            have not in (1, want) for have, want in zip(mask.shape[::-1], wanted[::-1], strict=False)
-        ):
-            raise UsageError(op, f"expected a mask that broadcasts to {wanted}, got {tuple(mask.shape)}.")
-        if mask.dtype != torch.bool and not mask.dtype.is_floating_point:
-            raise UsageError(op, f"expected a boolean or floating mask, got {mask.dtype}.")
-    if sinks is not None and tuple(sinks.shape) != (q.shape[1],):
-        raise UsageError(op, f"expected sinks of shape ({q.shape[1]},), got {tuple(sinks.shape)}.")
-    if soft_cap is not None and soft_cap <= 0:
-        raise UsageError(op, f"expected a positive soft_cap, got {soft_cap}.")
-    if window is not None and window < 1:
-        raise UsageError(op, f"expected a window of at least 1, got {window}.")
-    if lengths is not None and (
-        tuple(lengths.shape) != (q.shape[0],) or lengths.dtype not in (torch.int32, torch.int64)
-    ):
-        raise UsageError(
-            op,
-            f"expected lengths of shape ({q.shape[0]},), int32 or int64, got {tuple(lengths.shape)}, {lengths.dtype}.",
-        )
+    check_heads(OP_NAME, q, k, v)
+    if k.shape[1] == 0:
+        raise UsageError(OP_NAME, "expected KV heads, got none.")
+    check_no_gradient(
+        OP_NAME, "tensors", q, k, v,
+        why="Decoding has no backward.",
+        next_step="Call scaled_dot_product_attention to train, or decode under torch.no_grad().",
+    )  # fmt: skip
+    mask_kind(OP_NAME, mask, q, k.shape[2])
+    check_scores(OP_NAME, q.shape[1], sinks, soft_cap, window)
+    check_lengths(OP_NAME, q.shape[0], lengths)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import torch
 
 from rocmend.kernels import allocate, executor
+from rocmend.kernels.arithmetic import next_power_of_2
 from rocmend.kernels.caches import Cache
 from rocmend.kernels.common import semaphores
 from rocmend.kernels.dtypes import NAMES
@@ -44,22 +45,17 @@ class Cut(NamedTuple):
     matrix: bool
 
 
-def power_of_two(number: int) -> int:
-    """Return the smallest power of two that is not less."""
-    return 1 << max(number - 1, 0).bit_length()
-
-
 def cut_dim(dim: int) -> tuple[int, int]:
-    """Cut a head dimension into two powers of two of at least 16, the second 0 where one is enough."""
+    """Cut a head dimension into two powers of two of at least 16, the second 0 where the first is enough."""
     first = 1 << (dim.bit_length() - 1)
     if dim <= 16 or first == dim:
         return max(first if first == dim else 16, 16), 0
-    return first, max(power_of_two(dim - first), 16)
+    return first, next_power_of_2(dim - first, 16)
 
 
 def cut_rows(rows: int, most: int, *, matrix: bool) -> tuple[int, int]:
     """Return rows of a program and the number of programs over them."""
-    tile = min(power_of_two(rows), most)
+    tile = min(next_power_of_2(rows), most)
     tile = max(tile, 16) if matrix else tile
     return tile, -(-rows // tile)
 
@@ -144,7 +140,7 @@ def _plan(
     d0, d1 = cut_dim(dim)
     constants: dict[str, object] = {
         "KV": kv_heads, "GROUP": heads // kv_heads, "L": queries, "D": dim, "DV": value_dim, "D0": d0, "D1": d1,
-        "DVB": max(power_of_two(value_dim), 16), "ROWS": cut.rows, "DOT": cut.matrix, "CAUSAL": isinstance(mask, str),
+        "DVB": next_power_of_2(value_dim, 16), "ROWS": cut.rows, "DOT": cut.matrix, "CAUSAL": isinstance(mask, str),
         "MASK": kind, "SOFT_CAP": soft_cap is not None, "SINKS": sinks is not None, "WINDOW": window is not None,
         "LENGTHS": lengths is not None, "SPLIT": cut.splits > 1, "EARLY": bool(cut.config.get("launch_pdl", 0)),
         **_ahead(cut.config, k, v, lengths), "LATE": bool(cut.config.get("late", 0)) and cut.matrix and d1 == 0,
@@ -227,8 +223,8 @@ def finishing(cut: Cut, rows: int, value_dim: int) -> dict[str, int] | None:
         rows: Rows of a KV head.
         value_dim: Columns.
     """
-    live, splits = min(power_of_two(rows), cut.rows), power_of_two(cut.splits)
-    columns = max(power_of_two(value_dim), 16)
+    live, splits = min(next_power_of_2(rows), cut.rows), next_power_of_2(cut.splits)
+    columns = next_power_of_2(value_dim, 16)
     most = int(cut.config.get("last_elements", 0))
     if cut.splits == 1 or live * splits * columns > most:
         return None
@@ -260,15 +256,15 @@ def merging(
         lengths: See there.
         splits: How many parts there are.
         target: Where it runs.
-        waited: Whether the kernel of the parts has waited for what is in front of it before it launches this one.
+        waited: Whether the kernel of the parts waits for the launch in front of it before it launches the merge.
     """
     batch, heads, queries, value_dim = shape
     rows = batch * heads * queries
     config = config_for(op, "merge", "*", target)
-    most = MOST_MERGED * 32 * int(config.get("num_warps", 4)) // power_of_two(splits)
-    block = min(max(power_of_two(value_dim), 16), int(config.constants["BLOCK_DV"]), max(most, 16))
+    most = MOST_MERGED * 32 * int(config.get("num_warps", 4)) // next_power_of_2(splits)
+    block = min(next_power_of_2(value_dim, 16), int(config.constants["BLOCK_DV"]), max(most, 16))
     constants = {
-        "L": queries, "DV": value_dim, "SPLITS": power_of_two(splits), "BLOCK_DV": block,
+        "L": queries, "DV": value_dim, "SPLITS": next_power_of_2(splits), "BLOCK_DV": block,
         "SINKS": sinks is not None, "LENGTHS": lengths is not None, "PDL": bool(config.get("launch_pdl", 0)),
         "FIRST": waited and bool(config.get("trigger_first", 0)),
     }  # fmt: skip

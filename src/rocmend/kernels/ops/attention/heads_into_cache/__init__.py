@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from rocmend.kernels.common.floats import bytes_of, rejects_dtype
-from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
-from rocmend.kernels.registry import register
-
-HERE = "rocmend.kernels.ops.attention.heads_into_cache"
+from rocmend.kernels.op import Cost, Implementation, Tolerance
+from rocmend.kernels.registry import declare
 
 
 class Options(NamedTuple):
@@ -29,27 +27,21 @@ class Problem(NamedTuple):
     elements: int
 
 
-OP = register(
-    Op(
-        name="heads_into_cache",
-        summary="Normalise and rotate query and key heads and write keys and values into the KV cache, in one launch.",
-        functions={"heads_into_cache": f"{HERE}.function:heads_into_cache"},
-        reference=f"{HERE}.reference:heads_into_cache",
-        problem=Problem,
-        implementations=(
-            Implementation("heads", "triton", f"{HERE}.host:run", rejects_dtype, note="one program per head and token"),
-            Implementation("torch", "reference", f"{HERE}.reference:run"),
-        ),
-        dtypes=("float32", "float16", "bfloat16"),
-        domain="Any strides; dims even and at most the head size; positions within the cache.",
-        cost=lambda p: Cost(8.0 * p.elements, 2.0 * p.elements * bytes_of(p.dtype)),
-        # As rope's, behind the three roundings of a normalisation.
-        tolerance={
-            "float32": Tolerance(ulps=16, scaled=5e-4),
-            "float16": Tolerance(ulps=2.1, scaled=2e-3),
-            "bfloat16": Tolerance(ulps=2.1, scaled=1e-2),
-        },
-        cases=f"{HERE}.cases:cases",
-        sources=("https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.fast.rope.html",),
-    )
+OP = declare(
+    __name__,
+    summary="Normalise and rotate query and key heads and write keys and values into the KV cache, in one launch.",
+    problem=Problem,
+    implementations=(
+        Implementation("heads", "triton", "host:run", rejects_dtype, note="one program per head and token"),
+        Implementation("torch", "reference", "reference:run"),
+    ),
+    domain="Any strides; dims even and at most the head size; positions within the cache.",
+    cost=lambda p: Cost(8.0 * p.elements, 2.0 * p.elements * bytes_of(p.dtype)),
+    # As rope's, behind the three roundings of a normalisation.
+    tolerance={
+        "float32": Tolerance(ulps=16, scaled=5e-4),
+        "float16": Tolerance(ulps=2.1, scaled=2e-3),
+        "bfloat16": Tolerance(ulps=2.1, scaled=1e-2),
+    },
+    sources=("https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.fast.rope.html",),
 )

@@ -66,7 +66,7 @@ def heads_into_cache(
 
     Cost: reads all heads once and writes them once, in one launch.
     """
-    if torch.is_grad_enabled() and any(one.requires_grad for one in (queries, keys, values)):
+    if torch.is_grad_enabled() and any(heads.requires_grad for heads in (queries, keys, values)):
         raise UsageError(
             NAME, "expected heads without a gradient.", next_step="Train with rms_norm, rope and copies, one by one."
         )
@@ -139,10 +139,12 @@ def _check(
     options: Options,
 ) -> None:
     tensors = (queries, keys, values, key_cache, value_cache)
-    if any(one.dim() != 4 for one in tensors):
-        raise UsageError(NAME, f"expected five tensors of 4 axes, got {[one.dim() for one in tensors]}.")
-    if any(one.dtype != queries.dtype for one in tensors) or NAMES.get(queries.dtype) not in BYTES:
-        raise UsageError(NAME, f"expected one type of {', '.join(BYTES)}, got {[str(one.dtype) for one in tensors]}.")
+    if any(tensor.dim() != 4 for tensor in tensors):
+        raise UsageError(NAME, f"expected five tensors of 4 axes, got {[tensor.dim() for tensor in tensors]}.")
+    if any(tensor.dtype != queries.dtype for tensor in tensors) or NAMES.get(queries.dtype) not in BYTES:
+        raise UsageError(
+            NAME, f"expected one type of {', '.join(BYTES)}, got {[str(tensor.dtype) for tensor in tensors]}."
+        )
     batch, heads, tokens, size = queries.shape
     kv, value_size = keys.shape[1], values.shape[3]
     wanted = {

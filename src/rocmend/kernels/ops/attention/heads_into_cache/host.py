@@ -77,5 +77,5 @@ def run(
 
 
 def _exponent(base: float, half: int) -> float:
-    """Return the power of two that one pair's frequency stands to the next one's."""
+    """Return the power of two by which a pair's frequency differs from the next pair's."""
     return -math.log2(base) / half

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from rocmend.kernels.common.floats import bytes_of, rejects_dtype
-from rocmend.kernels.op import Cost, Implementation, Op, Tolerance, first_reason
+from rocmend.kernels.op import Cost, Implementation, Tolerance, first_reason
 from rocmend.kernels.ops.attention.attention_decode import rows_of, shape_class, split_kernels, uses_matrix
-from rocmend.kernels.registry import register
+from rocmend.kernels.registry import declare
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import config_for
 
 __all__ = ("OP", "Problem", "rows_of", "shape_class")
-HERE = "rocmend.kernels.ops.attention.quantized_attention"
 NAME = "quantized_attention"
 BITS = (2, 4, 8)
 MOST_DIM = 512
@@ -76,42 +75,36 @@ def _cost(p: Problem) -> Cost:
     return Cost(2.0 * rows * p.keys * width, cache + rows * width * size)
 
 
-OP = register(
-    Op(
-        name=NAME,
-        summary="Scaled dot-product attention over an affine-quantized KV cache.",
-        functions={"quantized_attention": f"{HERE}.function:quantized_attention"},
-        reference=f"{HERE}.reference:quantized_attention",
-        problem=Problem,
-        implementations=(
-            Implementation(
-                "grouped",
-                "triton",
-                f"{HERE}.host:grouped",
-                _rejects_grouped,
-                note="few rows; a matrix product a group of codes, scaled afterwards",
-                avoid=_avoid_grouped,
-                record_class=lambda problem, _target: shape_class(problem),
-            ),
-            *split_kernels(f"{HERE}.host", rejects_split, ("half-d256", "float-d128", "float-d256")),
-            Implementation("torch", "reference", f"{HERE}.reference:quantized_attention"),
+OP = declare(
+    __name__,
+    summary="Scaled dot-product attention over an affine-quantized KV cache.",
+    problem=Problem,
+    implementations=(
+        Implementation(
+            "grouped",
+            "triton",
+            "host:grouped",
+            _rejects_grouped,
+            note="few rows; a matrix product a group of codes, scaled afterwards",
+            avoid=_avoid_grouped,
+            record_class=lambda problem, _target: shape_class(problem),
         ),
-        dtypes=("float32", "float16", "bfloat16"),
-        domain=(
-            "Affine 2, 4 or 8 bits in groups of 32, 64 or 128 (other widths use the reference); any number of "
-            "queries; head dimensions up to 512; boolean, additive and causal masks; lengths in device memory."
-        ),
-        cost=_cost,
-        tolerance={
-            "float32": Tolerance(ulps=8, scaled=3e-6),
-            # Values and weights are rounded to the type before matrix instructions, half an ulp each.
-            "float16": Tolerance(ulps=1.0, scaled=6e-4),
-            "bfloat16": Tolerance(ulps=1.0, scaled=5e-3),
-        },
-        cases=f"{HERE}.cases:cases",
-        formats=f"{HERE}.cases:formats",
-        shape_class=shape_class,
-        sources=("https://github.com/ml-explore/mlx-lm/blob/main/mlx_lm/models/base.py",),
-        notes=("Semantics of mlx-lm's quantized_scaled_dot_product_attention; the packing is that of MLX's quantize.",),
-    )
+        *split_kernels(rejects_split, ("half-d256", "float-d128", "float-d256")),
+        Implementation("torch", "reference", "reference:quantized_attention"),
+    ),
+    domain=(
+        "Affine 2, 4 or 8 bits in groups of 32, 64 or 128 (other widths use the reference); any number of "
+        "queries; head dimensions up to 512; boolean, additive and causal masks; lengths in device memory."
+    ),
+    cost=_cost,
+    tolerance={
+        "float32": Tolerance(ulps=8, scaled=3e-6),
+        # Values and weights are rounded to the type before matrix instructions, half an ulp each.
+        "float16": Tolerance(ulps=1.0, scaled=6e-4),
+        "bfloat16": Tolerance(ulps=1.0, scaled=5e-3),
+    },
+    formats=True,
+    shape_class=shape_class,
+    sources=("https://github.com/ml-explore/mlx-lm/blob/main/mlx_lm/models/base.py",),
+    notes=("Semantics of mlx-lm's quantized_scaled_dot_product_attention; the packing is that of MLX's quantize.",),
 )

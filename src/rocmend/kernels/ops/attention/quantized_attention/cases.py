@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 
+from rocmend.kernels.common.floats import FLOATS
 from rocmend.kernels.common.formats import AFFINE_GROUPS
 from rocmend.kernels.suite import Call, Case, Maker, Size
 
-DTYPES = ("float32", "float16", "bfloat16")
 Shape = tuple[int, int, int, int, int, int, int]  # B, H, KV, L, S, D, Dv
 Quantized = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
@@ -67,7 +67,7 @@ def _sliced(dtype: str) -> Case:
 
 
 def _few(dtype: str) -> Iterator[Case]:
-    """Few rows, as a step of decoding has them, of dimensions that Hopper's own kernel takes; one part and many."""
+    """Few rows, as in a step of decoding, of dimensions that Hopper's own kernel takes; one part and many parts."""
     for bits in (4, 8):
         yield _case("few-d128", dtype, (2, 8, 2, 1, 264, 128, 128), bits, 64)
         yield _case("few-d256", dtype, (1, 16, 2, 1, 200, 256, 256), bits, 64)
@@ -105,7 +105,7 @@ def formats() -> Iterator[Case]:
 
 def cases() -> Iterator[Case]:
     """Yield the cases."""
-    for dtype in DTYPES:
+    for dtype in FLOATS:
         for bits in (2, 4, 8):
             yield _case("d64", dtype, (1, 4, 1, 1, 70, 64, 64), bits, 32, size="tiny")
             yield _case("d128", dtype, (1, 4, 2, 1, 150, 128, 128), bits, 64)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.ops.attention.attention_decode.function import check_options
+from rocmend.kernels.common.attention_arguments import check_lengths, mask_kind
 from rocmend.kernels.ops.attention.quantized_attention import OP
 from rocmend.kernels.ops.attention.quantized_attention.asked import problem_of
 from rocmend.kernels.plan_cache import cached_plan, plan_of
@@ -67,14 +67,15 @@ def _attended(
 
     Args:
         q: See ``quantized_attention``.
-        tensor: The mask, if it is one.
+        tensor: The mask, if it is a tensor.
         lengths: See ``quantized_attention``.
         more: The parts of keys, of values, and the options.
     """
     scale, kind, group_size, bits = more[6:]
     mask, k, v = kind if tensor is None else tensor, more[:3], more[3:6]
     _check(q, k, v, group_size, bits)
-    check_options(OP_NAME, q, k[0].shape[2], mask, None, None, None, lengths)
+    mask_kind(OP_NAME, mask, q, k[0].shape[2])
+    check_lengths(OP_NAME, q.shape[0], lengths)
     problem = problem_of(q, k, v, mask, bits, group_size)
     options = {"scale": scale, "group_size": group_size, "bits": bits}
     run = plan_of(implementation(OP, q.device, problem), q, k, v, mask=mask, lengths=lengths, **options)
@@ -96,8 +97,8 @@ def _check(q: torch.Tensor, k: Quantized, v: Quantized, group_size: int, bits: i
         )
     if q.dim() != 4:
         raise UsageError(OP_NAME, f"expected q with 4 axes, got {q.dim()}.")
-    for name, one in (("k", k), ("v", v)):
-        words, scales, biases = one
+    for name, cache in (("k", k), ("v", v)):
+        words, scales, biases = cache
         if words.dtype not in (torch.int32, torch.uint32):
             raise UsageError(OP_NAME, f"expected words of {name} in int32 or uint32, got {words.dtype}.")
         if words.dim() != 4 or scales.shape != biases.shape or scales.shape[:3] != words.shape[:3]:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from rocmend.kernels import allocate, backends, executor, select
+from rocmend.kernels.arithmetic import next_power_of_2
 from rocmend.kernels.common import semaphores
 from rocmend.kernels.launch import LaunchPlan
 from rocmend.kernels.ops.attention.attention_decode import rows_of, shape_class
@@ -20,7 +21,6 @@ from rocmend.kernels.ops.attention.attention_decode.host import (
     finishing,
     mask_arguments,
     merging,
-    power_of_two,
 )
 from rocmend.kernels.ops.attention.quantized_attention import NAME, OP, Problem
 from rocmend.kernels.ops.attention.quantized_attention.asked import Asked, Computes, Mask, Quantized, problem_of
@@ -150,7 +150,7 @@ def _portable(kernel: str, asked: Asked) -> Computes:
 
     def planned(last: dict[str, int] | None) -> LaunchPlan:
         if not grouped:
-            groups = {"DG": power_of_two(dim // group_size), "DVG": power_of_two(value_dim // group_size)}
+            groups = {"DG": next_power_of_2(dim // group_size), "DVG": next_power_of_2(value_dim // group_size)}
             more = {**constants, **groups, "DOT": cut.matrix}
             return LaunchPlan(quantized_kernel, grid, more, cut.config, (float(scale), *numbers), types)
         more = {**constants, "LAST": last is not None, **(last or {"LIVE": 1, "SPLITS": 1, "WIDTH": 1})}
@@ -191,7 +191,7 @@ def _cut(kernel: str, problem: Problem, target: Target) -> Cut:
     matrix = kernel in {"grouped", "split"}
     config = config_for(NAME, kernel, shape_class(problem), target)
     if kernel == "grouped":
-        tile, row_blocks = max(power_of_two(rows), LEAST_ROWS), 1
+        tile, row_blocks = next_power_of_2(rows, LEAST_ROWS), 1
     else:
         tile, row_blocks = cut_rows(rows, int(config.get("most_rows", 16)), matrix=matrix)
     programs = problem.batch * problem.kv_heads * row_blocks

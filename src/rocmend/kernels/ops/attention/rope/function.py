@@ -144,8 +144,8 @@ def rope(
         traditional: Pairs are neighbours; otherwise an element of the first half of dims with one of the second.
         base: Of the frequencies; None where ``freqs`` is given.
         scale: Multiplies places.
-        offset: Added to places: a number, or integers in device memory, one or one a batch entry, never read by the
-            host.
+        offset: Added to places: a number, or integers in device memory, for all or for each batch entry, which the host
+            does not read.
         freqs: ``[dims / 2]``, what places are divided by, instead of ``base``.
 
     Returns:

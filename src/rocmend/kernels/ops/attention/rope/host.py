@@ -17,14 +17,14 @@ from rocmend.kernels.tuning import config_for
 
 
 def _as_heads(x: torch.Tensor) -> torch.Tensor:
-    """Return ``[batch, heads, tokens, size]``, a view where strides allow one."""
+    """Return ``[batch, heads, tokens, size]``, a view where strides allow it."""
     if x.dim() == 4:
         return x
     return x.reshape(x.shape[0], math.prod(x.shape[1:-2]), *x.shape[-2:])
 
 
 def _exponent(options: Options) -> float:
-    """Return the power of two that one pair's frequency stands to the next one's."""
+    """Return the power of two by which a pair's frequency differs from the next pair's."""
     return 0.0 if options.base is None else -math.log2(options.base) / (options.dims // 2)
 
 

@@ -81,18 +81,11 @@ def correlate(
     padded = _padded(source, geometry)
     if is_depthwise(geometry):
         return depthwise_columns.correlate(padded, weight, geometry, channels_last=channels_last).movedim(1, -1)
-    columns = _Columns(geometry, source, limit_bytes)
-    windows = _windows(padded, geometry)
+    columns = _Columns(geometry, source, limit_bytes, channels_last=channels_last)
+    windows, matrix = _windows(padded, geometry), columns.matrix(weight)
     result = empty((geometry.batch, geometry.c_out, *out), source, source.dtype, channels_last=channels_last)
-    if channels_last and groups == 1:
-        matrix = weight.movedim(0, -1).reshape(geometry.taps * geometry.c_in, geometry.c_out)
-        for block in columns.blocks:
-            rows = torch.mm(columns.channels_last(windows, block), matrix)
-            result[_at(block)] = rows.reshape(*_sizes(block), geometry.c_out).movedim(-1, 1)
-        return result.movedim(1, -1)
-    matrix = weight.movedim(-1, 1).reshape(groups, outside, inside * geometry.taps)
     for block in columns.blocks:
-        rows = torch.bmm(matrix, columns.channels_first(windows, block))
+        rows = columns.product(matrix, columns.of(windows, block))
         result[_at(block)] = rows.reshape(geometry.c_out, *_sizes(block)).movedim(0, 1)
     return result.movedim(1, -1)
 
@@ -128,8 +121,12 @@ def adjoint(
     if is_depthwise(geometry):
         depthwise_columns.add_adjoint(padded, gradient, weight, geometry)
     else:
-        columns = _Columns(geometry, gradient, limit_bytes)
-        _scatter(padded, gradient, weight, columns, channels_last=channels_last and groups == 1)
+        columns = _Columns(geometry, gradient, limit_bytes, channels_last=channels_last)
+        matrix = columns.matrix(weight).mT
+        for block in columns.blocks:
+            by_tap = columns.by_tap(columns.product(matrix, columns.part(gradient, block)), _sizes(block))
+            for tap, where in tap_slices(geometry, block[1:]):
+                padded[(block[0], slice(None), *where)] += by_tap[tap]
     if not any(axis.padding or axis.end_padding for axis in geometry.axes):
         return padded.to(gradient.dtype).movedim(1, -1)
     result = empty((geometry.batch, geometry.c_in, *size), gradient, gradient.dtype, channels_last=channels_last)
@@ -140,42 +137,30 @@ def weight_gradient(
     x: Tensor, dy: Tensor, geometry: Geometry, *, channels_last: bool, limit_bytes: int | None = None
 ) -> Tensor:
     """Return the adjoint of ``correlate`` in its weight, ``[O, D, H, W, C / groups]``; see ``adjoint``."""
-    source, gradient, groups = x.movedim(-1, 1), dy.movedim(-1, 1), geometry.groups
-    inside, outside = geometry.c_in // groups, geometry.c_out // groups
-    taps = tuple(axis.taps for axis in geometry.axes)
-    padded, columns = _padded(source, geometry), _Columns(geometry, source, limit_bytes)
+    source, gradient = x.movedim(-1, 1), dy.movedim(-1, 1)
+    padded, columns = _padded(source, geometry), _Columns(geometry, source, limit_bytes, channels_last=channels_last)
     if is_depthwise(geometry):
         found = depthwise_columns.weight_gradient(gradient, padded, geometry, columns.limit_bytes)
         return found.to(source.dtype).reshape(geometry.weight_shape)
     windows = _windows(padded, geometry)
-    channels_last = channels_last and groups == 1
     total: Tensor | None = None
     for block in columns.blocks:
-        part = gradient[_at(block)]
-        if channels_last:
-            left = part.movedim(1, -1).reshape(_positions(block), geometry.c_out)
-            found = torch.mm(left.t(), columns.channels_last(windows, block))
-        else:
-            left = part.movedim(1, 0).reshape(groups, outside, _positions(block))
-            found = torch.bmm(left, columns.channels_first(windows, block).transpose(1, 2))
+        found = torch.bmm(columns.part(gradient, block), columns.of(windows, block).mT)
         if len(columns.blocks) > 1:
             found = found.to(accumulator_dtype(found.dtype))
         total = found if total is None else total.add_(found)
-    if total is None:
-        return source.new_zeros(geometry.weight_shape)
-    if channels_last:
-        return total.to(source.dtype).reshape(geometry.weight_shape)
-    return total.to(source.dtype).reshape(geometry.c_out, inside, *taps).movedim(1, -1)
+    return source.new_zeros(geometry.weight_shape) if total is None else columns.weight(total.to(source.dtype))
 
 
 class _Columns:
-    """The columns of a convolution's windows, block by block.
+    """The columns of a convolution's windows, block by block: ``(groups, C / groups * taps, positions)``.
 
-    Channels first: ``(groups, C / groups * taps, positions)``; channels last (one group): ``(positions, taps * C)``.
+    With channels last, which is for one group, they lie ``(positions, taps * C)`` in memory, and products likewise.
     """
 
-    def __init__(self, geometry: Geometry, like: Tensor, limit_bytes: int | None) -> None:
-        self.geometry = geometry
+    def __init__(self, geometry: Geometry, like: Tensor, limit_bytes: int | None, *, channels_last: bool) -> None:
+        self.geometry, self.channels_last = geometry, channels_last and geometry.groups == 1
+        self.rows = geometry.c_in // geometry.groups * geometry.taps
         position_elements = max(1, geometry.c_in * geometry.taps)
         if limit_bytes is None:
             needed = geometry.pixels_out * position_elements * like.element_size()
@@ -184,34 +169,42 @@ class _Columns:
         self.limit_bytes = limit_bytes
         self.blocks = list(blocks((geometry.batch, *_out(geometry)), max(1, elements // position_elements)))
 
-    def channels_first(self, windows: Tensor, block: Sequence[slice]) -> Tensor:
-        part = windows[_at(block)].permute(1, 5, 6, 7, 0, 2, 3, 4)
-        rows = self.geometry.c_in // self.geometry.groups * self.geometry.taps
-        return part.reshape(self.geometry.groups, rows, _positions(block))
+    def of(self, windows: Tensor, block: Sequence[slice]) -> Tensor:
+        """Return a block's columns."""
+        part, groups = windows[_at(block)], self.geometry.groups
+        if self.channels_last:
+            return part.permute(0, 2, 3, 4, 5, 6, 7, 1).reshape(1, _positions(block), self.rows).mT
+        return part.permute(1, 5, 6, 7, 0, 2, 3, 4).reshape(groups, self.rows, _positions(block))
 
-    def channels_last(self, windows: Tensor, block: Sequence[slice]) -> Tensor:
-        part = windows[_at(block)].permute(0, 2, 3, 4, 5, 6, 7, 1)
-        return part.reshape(_positions(block), self.geometry.taps * self.geometry.c_in)
+    def part(self, gradient: Tensor, block: Sequence[slice]) -> Tensor:
+        """Return a block of the output's gradient, ``(groups, O / groups, positions)``."""
+        part, groups = gradient[_at(block)], self.geometry.groups
+        if self.channels_last:
+            return part.movedim(1, -1).reshape(1, _positions(block), self.geometry.c_out).mT
+        return part.movedim(1, 0).reshape(groups, self.geometry.c_out // groups, _positions(block))
 
+    def matrix(self, weight: Tensor) -> Tensor:
+        """Return a weight ``[O, D, H, W, C / groups]`` in the order of columns: ``(groups, O / groups, …)``."""
+        groups, outputs = self.geometry.groups, self.geometry.c_out
+        return (weight if self.channels_last else weight.movedim(-1, 1)).reshape(groups, outputs // groups, self.rows)
 
-def _scatter(padded: Tensor, gradient: Tensor, weight: Tensor, columns: _Columns, *, channels_last: bool) -> None:
-    """Add the columns of the gradient, tap by tap, to where the windows read them from."""
-    geometry, taps = columns.geometry, columns.geometry.taps
-    groups, channels, outputs = geometry.groups, geometry.c_in, geometry.c_out
-    if channels_last:
-        matrix = weight.reshape(outputs, taps * channels)
-    else:
-        matrix = weight.movedim(-1, 1).reshape(groups, outputs // groups, channels // groups * taps).transpose(1, 2)
-    for block in columns.blocks:
-        sizes, part = _sizes(block), gradient[_at(block)]
-        if channels_last:
-            rows = torch.mm(part.movedim(1, -1).reshape(_positions(block), outputs), matrix)
-            by_tap = rows.reshape(*sizes, taps, channels).movedim(-2, 0).movedim(-1, 2)
-        else:
-            rows = torch.bmm(matrix, part.movedim(1, 0).reshape(groups, outputs // groups, _positions(block)))
-            by_tap = rows.reshape(channels, taps, *sizes).movedim(1, 0).movedim(1, 2)
-        for tap, where in tap_slices(geometry, block[1:]):
-            padded[(block[0], slice(None), *where)] += by_tap[tap]
+    def weight(self, matrix: Tensor) -> Tensor:
+        """Return what ``matrix`` was made of."""
+        outputs, *taps, inside = self.geometry.weight_shape
+        if self.channels_last:
+            return matrix.reshape(outputs, *taps, inside)
+        return matrix.reshape(outputs, inside, *taps).movedim(1, -1)
+
+    def by_tap(self, columns: Tensor, sizes: Sequence[int]) -> Tensor:
+        """Return columns ``(taps, N, C, D, H, W)``."""
+        taps, channels = self.geometry.taps, self.geometry.c_in
+        if self.channels_last:
+            return columns.reshape(taps, channels, *sizes).movedim(1, 2)
+        return columns.reshape(channels, taps, *sizes).movedim(0, 2)
+
+    def product(self, left: Tensor, right: Tensor) -> Tensor:
+        """Multiply batches of matrices, whose last axis is positions."""
+        return torch.bmm(right.mT, left.mT).mT if self.channels_last else torch.bmm(left, right)
 
 
 def _padded(source: Tensor, geometry: Geometry, *, sign: int = 1) -> Tensor:

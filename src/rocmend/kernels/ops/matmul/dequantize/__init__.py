@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from rocmend.kernels.common.floats import BYTES, bytes_of
-from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
-from rocmend.kernels.registry import register
+from rocmend.kernels.op import Cost, Implementation, Tolerance
+from rocmend.kernels.registry import declare
 from rocmend.kernels.target import Target
-
-HERE = "rocmend.kernels.ops.matmul.dequantize"
 
 
 class Problem(NamedTuple):
@@ -38,25 +36,19 @@ def _cost(problem: Problem) -> Cost:
     return Cost(2.0 * problem.elements, problem.elements * size + read)
 
 
-OP = register(
-    Op(
-        name="dequantize",
-        summary="Dequantize rows: affine 1 to 8 bits, mxfp4, mxfp8, nvfp4, in MLX's packing.",
-        functions={"dequantize": f"{HERE}.function:dequantize"},
-        reference=f"{HERE}.reference:dequantize",
-        problem=Problem,
-        implementations=(
-            Implementation("chunks", "triton", f"{HERE}.host:run", _rejects, note="bitwise equal to the reference"),
-            Implementation("torch", "reference", f"{HERE}.reference:run"),
-        ),
-        dtypes=("float32", "float16", "bfloat16"),
-        domain="Packed words [..., n * bits / 32] and scales [..., n / group size].",
-        cost=_cost,
-        tolerance={"float32": Tolerance(), "float16": Tolerance(), "bfloat16": Tolerance()},
-        cases=f"{HERE}.cases:cases",
-        formats=f"{HERE}.cases:formats",
-        shape_class=shape_class,
-        mlx="mlx.core.dequantize",
-        sources=("https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.dequantize.html",),
-    )
+OP = declare(
+    __name__,
+    summary="Dequantize rows: affine 1 to 8 bits, mxfp4, mxfp8, nvfp4, in MLX's packing.",
+    problem=Problem,
+    implementations=(
+        Implementation("chunks", "triton", "host:run", _rejects, note="bitwise equal to the reference"),
+        Implementation("torch", "reference", "reference:run"),
+    ),
+    domain="Packed words [..., n * bits / 32] and scales [..., n / group size].",
+    cost=_cost,
+    tolerance={"float32": Tolerance(), "float16": Tolerance(), "bfloat16": Tolerance()},
+    formats=True,
+    shape_class=shape_class,
+    mlx="mlx.core.dequantize",
+    sources=("https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.dequantize.html",),
 )

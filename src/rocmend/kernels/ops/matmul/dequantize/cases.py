@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rocmend.kernels.common.formats import AFFINE_BITS, AFFINE_GROUPS, every_format, format_of
+from rocmend.kernels.common.floats import FLOATS
+from rocmend.kernels.common.formats import AFFINE_BITS, AFFINE_GROUPS, format_of
 from rocmend.kernels.dtypes import BY_NAME
-from rocmend.kernels.suite import Call, Case, Maker, Size
-
-DTYPES = ("float32", "float16", "bfloat16")
-FLOATS = ("mxfp4", "mxfp8", "nvfp4")
+from rocmend.kernels.ops.matmul.quantize.cases import FLOAT_MODES, each_format, weights_case
+from rocmend.kernels.suite import Call, Case, Maker
 
 
 def _plain(
@@ -29,35 +28,25 @@ def _plain(
         scales = m.integers(low, high, *of_groups, dtype="uint8")
         return Call((words, scales, None, group, bits, mode), {**named, "dtype": BY_NAME[dtype]})
 
-    name = f"{dtype}-{mode}{bits or ''}{f'g{group}' if group else ''}-{'x'.join(map(str, shape))}"
-    name += "".join(f"-{mark}" for mark, on in marks.items() if on)
-    total = 1
-    for extent in shape:
-        total *= extent
-    edges = tuple(mark for mark, on in marks.items() if on) + (("empty",) if total == 0 else ())
-    size: Size = "large" if total > 1 << 20 else "tiny" if total <= 4096 else "small"
-    return Case(name, make, dtype, size, compiled=size == "small" and not edges, edges=edges)
+    return weights_case(make, dtype, shape, (mode, bits, group), marks)
 
 
 def formats() -> Iterator[Case]:
     """Yield, to be compiled, each format of each type."""
-    for dtype in DTYPES:
-        for mode, bits, group in every_format():
-            given = (bits, group) if mode == "affine" else ()
-            yield _plain(dtype, (8, 1024), mode, *given)
+    return each_format(_plain)
 
 
 def cases() -> Iterator[Case]:
     """Yield the cases."""
     for bits in AFFINE_BITS:
         for index, group in enumerate(AFFINE_GROUPS):
-            yield _plain(DTYPES[(bits + index) % 3], (3, 7, 128), "affine", bits, group)
-        yield _plain(DTYPES[bits % 3], (8, 1024), "affine", bits, 64)
-    for dtype in DTYPES:
+            yield _plain(FLOATS[(bits + index) % 3], (3, 7, 128), "affine", bits, group)
+        yield _plain(FLOATS[bits % 3], (8, 1024), "affine", bits, 64)
+    for dtype in FLOATS:
         yield _plain(dtype, (0, 64), "affine")
         yield _plain(dtype, (1, 64), "affine")
         yield _plain(dtype, (4096, 14336), "affine")
-        for mode in FLOATS:
+        for mode in FLOAT_MODES:
             yield _plain(dtype, (5, 96), mode)
             yield _plain(dtype, (8, 1024), mode)
             yield _plain(dtype, (4096, 4096), mode)

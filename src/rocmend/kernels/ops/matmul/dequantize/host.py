@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import torch
-import triton
 
 from rocmend.kernels import allocate, executor
+from rocmend.kernels.arithmetic import cdiv
 from rocmend.kernels.common.formats import Format, as_int32
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.launch import launch
@@ -48,6 +48,6 @@ def _values(
         "MODE": form.mode, "BITS": form.bits, "GROUP": form.group_size, "HAS_GLOBAL": global_scale is not None,
     }  # fmt: skip
     factor = None if global_scale is None else global_scale.float()
-    grid = (triton.cdiv(chunks, config["BLOCK"]),)
+    grid = (cdiv(chunks, config["BLOCK"]),)
     launch(chunks_kernel, grid, (words, scales, biases, factor, out, chunks), constants, config)
     return out

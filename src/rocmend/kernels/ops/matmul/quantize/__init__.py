@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from rocmend.kernels.common.floats import bytes_of, rejects_dtype
-from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
-from rocmend.kernels.registry import register
-
-HERE = "rocmend.kernels.ops.matmul.quantize"
+from rocmend.kernels.op import Cost, Implementation, Tolerance
+from rocmend.kernels.registry import declare
 
 
 class Problem(NamedTuple):
@@ -33,25 +31,19 @@ def _cost(problem: Problem) -> Cost:
     return Cost(8.0 * problem.elements, problem.elements * size + out)
 
 
-OP = register(
-    Op(
-        name="quantize",
-        summary="Quantize rows in groups: affine 1 to 8 bits, mxfp4, mxfp8, nvfp4, in MLX's packing.",
-        functions={"quantize": f"{HERE}.function:quantize"},
-        reference=f"{HERE}.reference:quantize",
-        problem=Problem,
-        implementations=(
-            Implementation("groups", "triton", f"{HERE}.host:run", rejects_dtype, note="bitwise the reference"),
-            Implementation("torch", "reference", f"{HERE}.reference:run"),
-        ),
-        dtypes=("float32", "float16", "bfloat16"),
-        domain="At least 2 axes; the last a multiple of the group size (and of 32 bits).",
-        cost=_cost,
-        tolerance={"float32": Tolerance(), "float16": Tolerance(), "bfloat16": Tolerance()},
-        cases=f"{HERE}.cases:cases",
-        formats=f"{HERE}.cases:formats",
-        shape_class=shape_class,
-        mlx="mlx.core.quantize",
-        sources=("https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.quantize.html",),
-    )
+OP = declare(
+    __name__,
+    summary="Quantize rows in groups: affine 1 to 8 bits, mxfp4, mxfp8, nvfp4, in MLX's packing.",
+    problem=Problem,
+    implementations=(
+        Implementation("groups", "triton", "host:run", rejects_dtype, note="bitwise the reference"),
+        Implementation("torch", "reference", "reference:run"),
+    ),
+    domain="At least 2 axes; the last a multiple of the group size (and of 32 bits).",
+    cost=_cost,
+    tolerance={"float32": Tolerance(), "float16": Tolerance(), "bfloat16": Tolerance()},
+    formats=True,
+    shape_class=shape_class,
+    mlx="mlx.core.quantize",
+    sources=("https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.quantize.html",),
 )

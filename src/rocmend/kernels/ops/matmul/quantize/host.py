@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import torch
-import triton
 
 from rocmend.kernels import allocate, executor
+from rocmend.kernels.arithmetic import cdiv
 from rocmend.kernels.common.formats import Format
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.launch import launch
@@ -28,7 +28,7 @@ def run(
     kind = shape_class(Problem(NAMES[w.dtype], *form, w.numel()))
     config = config_for("quantize", kernel, kind, executor.target_for(w.device))
     block = config["elements"] // form.group_size
-    grid = (triton.cdiv(groups, block),)
+    grid = (cdiv(groups, block),)
     constants: dict[str, object] = {"BITS": form.bits, "GROUP": form.group_size, "BLOCK": block}
     if form.affine:
         biases = allocate.empty_like(scales)

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import torch
 
+from rocmend.kernels.common.floats import FLOATS
 from rocmend.kernels.common.formats import AFFINE_GROUPS, every_format
 from rocmend.kernels.ops.matmul.quantized_matmul import MOST_ROWS
 from rocmend.kernels.ops.matmul.quantized_matmul.rules import FEWEST
 from rocmend.kernels.suite import Call, Case, Maker, Size
 
-DTYPES = ("float32", "float16", "bfloat16")
 GROUPS = {"mxfp4": 32, "mxfp8": 32, "nvfp4": 16}
 
 
@@ -116,7 +116,7 @@ def formats() -> Iterator[Case]:
     """Yield, to be compiled, each format and type of x with rows of each class of tuning records."""
     classes = (FEWEST, *MOST_ROWS, 2 * MOST_ROWS[-1])
     for mode, bits, group in every_format():
-        for dtype in DTYPES:
+        for dtype in FLOATS:
             for rows in (1, FEWEST, 16) if dtype == "float32" else classes:
                 for transpose in (True, False):
                     yield _case(
@@ -126,10 +126,10 @@ def formats() -> Iterator[Case]:
 
 
 def _formats() -> Iterator[Case]:
-    for dtype in DTYPES:
+    for dtype in FLOATS:
         for bits in (1, 2, 3, 4, 5, 6, 8):
             # Each of the three sizes of a group with each type, and each with one row and with many, in turn.
-            few, many, plain = (AFFINE_GROUPS[(bits + DTYPES.index(dtype) + turn) % 3] for turn in range(3))
+            few, many, plain = (AFFINE_GROUPS[(bits + FLOATS.index(dtype) + turn) % 3] for turn in range(3))
             yield _case(dtype, (1,), 33, 256, bits=bits, group=few)
             yield _case(dtype, (18,), 33, 256, bits=bits, group=many)
             yield _case(dtype, (2,), 128, 33, bits=bits, group=plain, transpose=False)
@@ -141,7 +141,7 @@ def _formats() -> Iterator[Case]:
 
 
 def _shapes() -> Iterator[Case]:
-    for dtype in DTYPES:
+    for dtype in FLOATS:
         yield _case(dtype, (), 17, 192)
         yield _case(dtype, (0,), 16, 128)
         yield _case(dtype, (3,), 0, 128)
@@ -168,7 +168,7 @@ def _kernels() -> Iterator[Case]:
         for kernel in ("lanes", "kept", "groups"):
             yield from (case.by(kernel) for case in few)
         for bits in (1, 2, 3, 4, 5, 6, 8):
-            group = AFFINE_GROUPS[(bits + DTYPES.index(dtype) + 1) % 3]
+            group = AFFINE_GROUPS[(bits + FLOATS.index(dtype) + 1) % 3]
             yield _case(dtype, (3 if 32 % bits == 0 else 18,), 33, 256, bits=bits, group=group).by("lanes")
             for kernel in ("kept", "groups") if bits in {2, 4, 8} else ():
                 yield _case(dtype, (11,), 33, 256, bits=bits, group=group).by(kernel)

@@ -30,7 +30,7 @@ class Parts(NamedTuple):
 
 
 def unit_of(problem: Problem) -> int:
-    """Return how many codes are multiplied before they are scaled: a group, or 64 codes of one."""
+    """Return how many codes are multiplied before they are scaled: a group, or 64 codes of a longer group."""
     return min(problem.group_size, 64)
 
 

@@ -112,7 +112,7 @@ def _splits(config: Config, target: Target, programs: int, steps: int, least: in
 
 
 def added(ops: Operands, main: LaunchPlan, splits: int, target: Target) -> Launches:
-    """Plan the launches of a kernel that computes parts of K, and of the one that adds them up."""
+    """Plan the launches of a kernel that computes parts of K, and of the kernel that adds them up."""
     if splits == 1:
         return lambda x, w, scales, biases, out: main((x, w, scales, biases, out))
     config, size = config_for(NAME, "sum", "*", target), math.prod(ops.shape)

@@ -1,4 +1,4 @@
-"""Which kernel computes a product: what each one takes, and where another one is faster. Imports no torch."""
+"""Which kernel computes a product: what each takes, and where another kernel is faster. Imports no torch."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def rms_norm_projections(
     gated: bool = False,
     keep: bool = False,
 ) -> tuple[torch.Tensor, ...]:
-    """Multiply ``rms_norm(x + residual, norm_weight, eps)`` with quantized weights: one or more, or a gated pair.
+    """Multiply ``rms_norm(x + residual, norm_weight, eps)`` with quantized matrices, or with a gated pair.
 
     Args:
         x: As for ``quantized_matmul_many``.
@@ -122,8 +122,8 @@ def rms_norm_projections(
         keep: Whether the normalised x is returned, too.
 
     Returns:
-        The products, or the gated one; then ``x + residual`` where there is a residual, and the normalised x if it is
-        kept. All are contiguous, of the type of x, and rounded as by ``add_rms_norm`` and the products one after
+        The products, or the gated product; then ``x + residual`` where there is a residual, and the normalised x if it
+        is kept. All are contiguous, of the type of x, and rounded as by ``add_rms_norm`` and the products one after
         another; squares may be summed in another order.
 
     Raises:
@@ -146,14 +146,16 @@ def _call(
     gated: bool = False,
 ) -> tuple[torch.Tensor, ...]:
     residual, norm_weight, *rest = norm or (None, None)
-    if torch.is_grad_enabled() and any(one is not None and one.requires_grad for one in (x, residual, norm_weight)):
+    if torch.is_grad_enabled() and any(
+        tensor is not None and tensor.requires_grad for tensor in (x, residual, norm_weight)
+    ):
         raise UsageError(
             name, "expected x without a gradient.", next_step="Train with quantized_matmul, one product after another."
         )
     if gated and (len(weights) != 2 or weights[0][0].shape != weights[1][0].shape):
         shapes = ", ".join(str(tuple(w.shape)) for w, _, _ in weights)
         raise UsageError(name, f"expected gate and up of one shape, got {shapes}.")
-    tensors = (x, residual, norm_weight, *[one for triple in weights for one in triple])
+    tensors = (x, residual, norm_weight, *[tensor for triple in weights for tensor in triple])
     found: tuple[torch.Tensor, ...] = _projected(tensors, name, len(weights), bool(gated), tuple(rest), *form)
     return found
 
@@ -196,9 +198,11 @@ def _triples(flat: Sequence[Any], count: int) -> tuple[Weights, ...]:
 
 
 def _check_norm(name: str, x: torch.Tensor, residual: torch.Tensor | None, norm_weight: torch.Tensor | None) -> None:
-    for one, what, shape in ((residual, "residual", x.shape), (norm_weight, "norm_weight", x.shape[-1:])):
-        if one is not None and (one.shape != shape or one.dtype != x.dtype):
-            raise UsageError(name, f"expected {what} {tuple(shape)} of {x.dtype}, got {tuple(one.shape)} {one.dtype}.")
+    for tensor, what, shape in ((residual, "residual", x.shape), (norm_weight, "norm_weight", x.shape[-1:])):
+        if tensor is not None and (tensor.shape != shape or tensor.dtype != x.dtype):
+            raise UsageError(
+                name, f"expected {what} {tuple(shape)} of {x.dtype}, got {tuple(tensor.shape)} {tensor.dtype}."
+            )
 
 
 def _check(name: str, x: torch.Tensor, weights: tuple[Weights, ...], form: Format) -> None:
@@ -219,9 +223,9 @@ def _check(name: str, x: torch.Tensor, weights: tuple[Weights, ...], form: Forma
                 name, f"expected K to be a multiple of the group size {form.group_size}, got {x.shape[-1]}."
             )
         shape = (w.shape[0], x.shape[-1] // form.group_size)
-        for one in (scales, biases) if form.affine else (scales,):
-            if one is None or tuple(one.shape) != shape or one.dtype != wanted:
-                got = "none" if one is None else f"{tuple(one.shape)} {one.dtype}"
+        for tensor in (scales, biases) if form.affine else (scales,):
+            if tensor is None or tuple(tensor.shape) != shape or tensor.dtype != wanted:
+                got = "none" if tensor is None else f"{tuple(tensor.shape)} {tensor.dtype}"
                 raise UsageError(name, f"expected scales{' and biases' * form.affine} {shape} of {wanted}, got {got}.")
         if biases is not None and not form.affine:
             raise UsageError(name, f"expected no biases with mode {form.mode}.")

@@ -70,7 +70,7 @@ def copy_into(out: Tensor, x: Tensor) -> Tensor:
 def _plan(out: Tensor, x: Tensor) -> LaunchPlan | None:
     """Plan a copy in one launch, of ``(x, out)``; None where it takes several."""
     source, target, constants = _seen(out, x)
-    types = tuple(None if one.dtype == seen.dtype else seen.dtype for one, seen in ((x, source), (out, target)))
+    types = tuple(None if tensor.dtype == seen.dtype else seen.dtype for tensor, seen in ((x, source), (out, target)))
     return _launch_of(source, target, _axes(out, x), constants, types)
 
 

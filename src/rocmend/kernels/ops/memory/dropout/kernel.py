@@ -7,6 +7,7 @@ import triton.language as tl
 from torch import Tensor
 
 from rocmend.kernels import allocate, executor
+from rocmend.kernels.arithmetic import cdiv
 from rocmend.kernels.common import axes
 from rocmend.kernels.common.threefry import two_words
 from rocmend.kernels.language import narrow
@@ -60,9 +61,9 @@ def run(x: Tensor, p: float, state: Tensor, *, generator: str) -> Tensor:
         keep, scale = mlx_numbers(p, x.dtype)
         half = n // 2
         args = (axes.raw(state), x, out, n, half, keep, scale)
-        launch(threefry_kernel, (triton.cdiv(n - half, config["BLOCK"]),), args, {}, config)
+        launch(threefry_kernel, (cdiv(n - half, config["BLOCK"]),), args, {}, config)
     else:
         threshold, scale = philox_numbers(p)
-        grid = (triton.cdiv(n, 4 * config["BLOCK"]),)
+        grid = (cdiv(n, 4 * config["BLOCK"]),)
         launch(philox_kernel, grid, (state, x, out, n, threshold, scale), {}, config)
     return out

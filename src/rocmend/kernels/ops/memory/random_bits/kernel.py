@@ -14,6 +14,7 @@ import triton.language as tl
 from torch import Tensor
 
 from rocmend.kernels import allocate, executor
+from rocmend.kernels.arithmetic import cdiv
 from rocmend.kernels.common import axes
 from rocmend.kernels.common.threefry import two_words
 from rocmend.kernels.language import narrow
@@ -122,7 +123,7 @@ def run(key: Tensor, shape: Sequence[int], *, kind: str, low: float, span: float
     if out.numel():
         config = config_for("random_bits", "stream", kind, executor.target_for(key.device))
         half = words // 2
-        grid = (triton.cdiv(words - half, config["BLOCK"]), keys.shape[0])
+        grid = (cdiv(words - half, config["BLOCK"]), keys.shape[0])
         launch(stream_kernel, grid, (keys, out, low, span, words, half, 0), {"KIND": kind}, config)
     if kind == "bits":
         # The last word of a stream of bytes may be wider than what is left of it.

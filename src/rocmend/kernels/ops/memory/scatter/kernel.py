@@ -11,6 +11,7 @@ import triton.language as tl
 from torch import Tensor
 
 from rocmend.kernels import allocate, executor
+from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.common import axes
 from rocmend.kernels.language import narrow
 from rocmend.kernels.launch import launch
@@ -171,7 +172,7 @@ def run(x: Tensor, indices: Tensor, updates: Tensor, axis: int, *, mode: str, al
     constants = {"UNSIGNED": indices.dtype == torch.uint32, "ALONG": along}
     m = indices.shape[axis] if along else total
     args = (axes.raw(indices), keys, total, m, n, inner, whole)
-    launch(keys_kernel, (triton.cdiv(total, config["BLOCK"]),), args, constants, config)
+    launch(keys_kernel, (cdiv(total, config["BLOCK"]),), args, constants, config)
     if along:
         outer, n, inner, m = 1, whole, 1, total
     data, source = _numbers(out), _numbers(updates)
@@ -179,18 +180,18 @@ def run(x: Tensor, indices: Tensor, updates: Tensor, axis: int, *, mode: str, al
         data, source = axes.raw(out), axes.raw(updates)
     name = f"{8 * x.element_size()}"
     apply = config_for("scatter", "apply", name, target)
-    block = min(apply["tile"], triton.next_power_of_2(inner))
-    group = max(1, min(apply["tile"] // block, triton.next_power_of_2(outer * m), apply["rows"]))
+    block = min(apply["tile"], next_power_of_2(inner))
+    group = max(1, min(apply["tile"] // block, next_power_of_2(outer * m), apply["rows"]))
     tiles = {"MODE": mode, "ROWS": group, "BLOCK": block}
-    pieces = triton.cdiv(inner, block)
+    pieces = cdiv(inner, block)
     if _atomic(x.dtype, mode):
         lines = outer * m
-        grid = (triton.cdiv(lines, group) * pieces,)
+        grid = (cdiv(lines, group) * pieces,)
         launch(atomic_kernel, grid, (data, source, keys, lines, m, n, inner), tiles, apply)
         return out
     ordered, perm = sort_rows(keys, index_dtype=torch.int32, bits=whole.bit_length())
     flip = 8 * x.element_size() if mode in ("max", "min") and axes.kind(x.dtype) == "unsigned" else 0
-    grid = (triton.cdiv(m, group) * pieces * outer,)
+    grid = (cdiv(m, group) * pieces * outer,)
     launch(runs_kernel, grid, (data, source, ordered, perm, m, n, inner), {**tiles, "FLIP": flip}, apply)
     return out
 

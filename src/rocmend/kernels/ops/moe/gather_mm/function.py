@@ -65,7 +65,7 @@ def _product(
     """Check arguments and compute."""
     given = arguments(a, b, lhs_indices, rhs_indices, ordered=sorted_indices)
     if b.requires_grad and torch.is_grad_enabled():
-        raise UsageError("gather_mm", "expected b without a gradient; only a can have one.")
+        raise UsageError("gather_mm", "expected b without a gradient; only a can have a gradient.")
     out = _differentiable(given) if needs_gradient(a) else _call(given)
     return out.reshape(*given.pairs.shape, *out.shape[1:])
 

@@ -10,6 +10,7 @@ import triton.language as tl
 from torch import Tensor
 
 from rocmend.kernels import allocate, executor
+from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.common.pairs import Pairs
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.language import dot, narrow
@@ -94,7 +95,7 @@ def route(pairs: Pairs, experts: int, *, ordered: bool) -> Routing:
     if ordered:
         return Routing(counts, None)
     order = allocate.empty((pairs.count,), dtype=torch.int32, device=device)
-    constants = {"EXPERTS": triton.next_power_of_2(experts)}
+    constants = {"EXPERTS": next_power_of_2(experts)}
     launch(order_kernel, (experts,), (pairs.rhs, counts, order, pairs.count), constants, _CONFIG)
     return Routing(counts, order)
 
@@ -173,15 +174,15 @@ def run(given: Arguments) -> Tensor:
     config = config_for("gather_mm", "grouped", shape_class(problem), executor.target_for(a.device))
     height = config["BM"]
     direct = direct_is_better(pairs.count, m, experts, height)
-    tiles = pairs.count * triton.cdiv(m, height)
+    tiles = pairs.count * cdiv(m, height)
     counts, order = None, None
     if not direct:
         tiles = tiles_at_most(pairs.count, m, experts, height)
         counts, order = route(pairs, experts, ordered=given.ordered)
     constants = {
         "HAS_LHS": pairs.lhs is not None, "DIRECT": direct, "ORDERED": order is None,
-        "EXPERTS": triton.next_power_of_2(experts),
+        "EXPERTS": next_power_of_2(experts),
     }  # fmt: skip
     args = (a, b, out, pairs.lhs, pairs.rhs, order, counts, m, n, k, pairs.divisor, experts, *b.stride())
-    launch(grouped_kernel, (tiles * triton.cdiv(n, config["BN"]),), args, constants, config)
+    launch(grouped_kernel, (tiles * cdiv(n, config["BN"]),), args, constants, config)
     return out

@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 
+from rocmend.kernels.common.floats import FLOATS
 from rocmend.kernels.common.formats import Format, every_format, format_of
 from rocmend.kernels.suite import Call, Case, Maker, Size
 
 HERE = "rocmend.kernels.ops.moe.gather_qmm"
-DTYPES = ("float32", "float16", "bfloat16")
 FORMATS = (
     *((("affine", bits, 64)) for bits in (1, 2, 3, 4, 5, 6, 8)),
     ("affine", 4, 32), ("affine", 4, 128), ("affine", 3, 32), ("affine", 8, 128),
@@ -99,7 +99,7 @@ def formats() -> Iterator[Case]:
 
 
 def _very_few() -> Iterator[Case]:
-    """Yield cases of very few rows: their wavefronts have as much of K each, or the last one less."""
+    """Yield cases of very few rows: their wavefronts have as much of K each, or the last wavefront less."""
     for form in (("affine", 4, 64), ("affine", 8, 64), ("mxfp4", 4, 32)):
         for name, tokens, n, k, indices in (
             ("single", 1, 48, 2048, "random"), ("single-uneven", 2, 32, 1280, "both"),
@@ -132,7 +132,7 @@ def _a_few() -> Iterator[Case]:
 
 
 def _some_of_each() -> Iterator[Case]:
-    """Yield cases of some rows for each expert: as many as a tile has room for, several tiles, all rows of one."""
+    """Yield cases of some rows per expert: as many as a tile has room for, several tiles, all rows of one expert."""
     for name, tokens, experts, n, k in (
         ("random", 128, 32, 1024, 2048), ("gap", 100, 32, 1024, 2048), ("one", 101, 32, 1024, 2048),
         ("sorted", 256, 64, 512, 2048),
@@ -186,13 +186,13 @@ def cases() -> Iterator[Case]:
     yield from _tiles()
     four = ("affine", 4, 64)
     for index, form in enumerate(FORMATS):
-        dtype, other = DTYPES[index % 3], DTYPES[(index + 1) % 3]
+        dtype, other = FLOATS[index % 3], FLOATS[(index + 1) % 3]
         label = f"{form[0]}{form[1]}g{form[2]}"
         yield _case(f"few-{label}", dtype, form, 5, 2, 3, 19, 256)
         yield _case(f"gated-{label}", other, form, 5, 2, 2, 9, 256, gated=True)
         yield _case(f"many-{label}", other, form, 3, 14, 3, 40, 128)
         yield _case(f"flipped-{label}", dtype, form, 3, 5, 2, 128, 39, transpose=False)
-    for dtype in DTYPES:
+    for dtype in FLOATS:
         yield _case("tiny", dtype, four, 2, 1, 1, 3, 64, size="tiny", edges=("one",))
         yield _case("no-tokens", dtype, four, 2, 0, 2, 8, 64, size="tiny", edges=("empty",))
         yield _case("sorted", dtype, four, 5, 16, 3, 33, 192, indices="sorted", edges=("odd",))

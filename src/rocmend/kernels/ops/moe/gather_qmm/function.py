@@ -8,12 +8,12 @@ from typing import Any
 import torch
 
 from rocmend.core.errors import UsageError
+from rocmend.kernels.common.autograd import differentiable
 from rocmend.kernels.common.checks import check_quantized
 from rocmend.kernels.common.formats import as_int32, format_of
 from rocmend.kernels.common.pairs import pairs_of
 from rocmend.kernels.ops.moe.gather_qmm import OP
 from rocmend.kernels.ops.moe.gather_qmm.arguments import Arguments, Weights
-from rocmend.kernels.ops.moe.gather_qmm.autograd import GatherQmm
 from rocmend.kernels.ops.moe.gather_qmm.problem import problem_of
 from rocmend.kernels.plan_cache import cached_plan
 from rocmend.kernels.select import implementation
@@ -38,7 +38,7 @@ def gather_qmm(
 ) -> torch.Tensor:
     """Multiply chosen matrices with chosen quantized ones: ``out[i] = x[lhs[i]] @ dequantize(w[rhs[i]]).T``.
 
-    The mixture of experts: ``rhs_indices`` are the experts of each token. With few rows each one is computed by itself
+    The mixture of experts: ``rhs_indices`` are the experts of each token. With few rows each row is computed by itself
     and only the chosen experts' weights are read; with many, rows of one expert are brought together on the device and
     its weights read once for a tile of them. Nothing is read by the host: the call can be captured in a graph.
 
@@ -72,10 +72,19 @@ def gather_qmm(
     """
     options = (transpose, group_size, bits, mode, sorted_indices)
     if torch.is_grad_enabled() and x.requires_grad:
-        a = arguments(x, Weights(w, scales, biases), None, lhs_indices, rhs_indices, options)
-        out: torch.Tensor = GatherQmm.apply(x, a, call)  # type: ignore[no-untyped-call]
+        a = arguments(x.detach(), Weights(w, scales, biases), None, lhs_indices, rhs_indices, options)
+        out: torch.Tensor = differentiable(lambda _: (call(a), ()), lambda grad: (_gradient(grad, a),), x)
         return out
     return _multiply(x, (w, scales, biases), None, lhs_indices, rhs_indices, options)
+
+
+def _gradient(grad: torch.Tensor, a: Arguments) -> torch.Tensor:
+    """Multiply the gradient of each pair with its expert's weights, and add up what came from one matrix of x."""
+    m, k = a.x.shape[-2:]
+    pairs = a.pairs._replace(shape=(a.pairs.count,), lhs=None, divisor=1)
+    back = a._replace(x=grad.reshape(-1, m, a.n), pairs=pairs, transpose=not a.transpose)
+    of_x = a.pairs.add_up(call(back).reshape(-1, m, k), a.x.shape[:-2].numel())
+    return of_x.reshape(a.x.shape).to(a.x.dtype)
 
 
 def gather_qmm_swiglu(
@@ -208,8 +217,8 @@ def arguments(
     op = "gather_qmm" if up is None else "gather_qmm_swiglu"
     transpose, group_size, bits, mode, ordered = options
     form = format_of(op, mode, bits, group_size)
-    for one in (weights, *(() if up is None else (up,))):
-        check_quantized(op, one.words, one.scales, one.biases, form)
+    for quantized in (weights, *(() if up is None else (up,))):
+        check_quantized(op, quantized.words, quantized.scales, quantized.biases, form)
     if up is not None and (up.words.shape != weights.words.shape or up.scales.dtype != weights.scales.dtype):
         raise UsageError(op, "expected gate and up of one shape and type.")
     if not x.dtype.is_floating_point or x.dim() < 2:

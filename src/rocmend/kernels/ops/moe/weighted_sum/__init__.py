@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rocmend.kernels.common.floats import bytes_of, limits, tolerances
+from rocmend.kernels.common.floats import any_class, bytes_of, kernel, limits, tolerances
 from rocmend.kernels.op import Cost, Implementation, Tolerance
 from rocmend.kernels.registry import declare
 
@@ -24,7 +24,7 @@ OP = declare(
     problem=Problem,
     implementations=(
         # The kernel's loop over rows is unrolled.
-        Implementation("rows", "triton", "kernel:run", limits(rows=32), note="reads x once"),
+        kernel("rows", limits(rows=32), record_class=any_class, note="reads x once"),
         Implementation("torch", "reference", "reference:weighted_sum"),
     ),
     domain="x of two axes or more; any strides.",

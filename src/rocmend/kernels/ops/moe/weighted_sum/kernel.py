@@ -35,17 +35,17 @@ def weighted_kernel(
 
 
 @Planner
-def run(x: Tensor, weights: Tensor) -> Callable[..., Tensor]:
+def rows(x: Tensor, weights: Tensor) -> Callable[..., Tensor]:
     """Plan one launch; see ``function.weighted_sum``."""
-    rows, size = x.shape[-2:]
+    count, size = x.shape[-2:]
     sums = x.shape[:-2].numel()
     output = allocate.Output((*x.shape[:-2], size), x.dtype, x.device)
-    if 0 in (rows, size, sums):
+    if 0 in (count, size, sums):
         return lambda *_: output().zero_()
     config = config_for("weighted_sum", "rows", "*", executor.target_for(x.device))
     given, factors = _flat(x, weights)
     numbers = (given.stride(0), given.stride(1), factors.stride(0), size)
-    plan = LaunchPlan(weighted_kernel, (sums * cdiv(size, config["BLOCK"]),), {"ROWS": rows}, config, numbers)
+    plan = LaunchPlan(weighted_kernel, (sums * cdiv(size, config["BLOCK"]),), {"ROWS": count}, config, numbers)
     return plan.into(output, _flat)
 
 

@@ -18,6 +18,7 @@ import triton.language as tl
 from torch import Tensor
 
 from rocmend.kernels import allocate, executor
+from rocmend.kernels.arithmetic import next_power_of_2
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.language import dot, narrow
 from rocmend.kernels.launch import launch
@@ -225,11 +226,6 @@ def chunk_kernel(
     tl.store(new_state_ptr + place, state, mask=inside)
 
 
-def power_of_two(number: int, least: int = 16) -> int:
-    """Return the smallest power of two that is not less."""
-    return max(1 << max(number - 1, 0).bit_length(), least)
-
-
 def dense(tensor: Tensor) -> Tensor:
     """Return a tensor whose last axis is dense."""
     return tensor if tensor.stride(-1) == 1 else tensor.contiguous()
@@ -259,14 +255,14 @@ def run(
         return y, new_state
     target = executor.target_for(v.device)
     seen = None if mask is None else mask.contiguous().view(torch.uint8)
-    shape = {"HV": hv, "HK": hk, "DK": dk, "DV": dv, "DKP": power_of_two(dk)}
+    shape = {"HV": hv, "HK": hk, "DK": dk, "DV": dv, "DKP": next_power_of_2(dk, 16)}
     options = {"SSD": False, "HAS_STATE": state is not None, "HAS_MASK": mask is not None}
     gate_strides = (*g.stride()[:3], *beta.stride())
     kind = f"{NAMES[v.dtype]}-{'wide' if max(dk, dv) > 128 else 'usual'}"
     config = config_for("gated_delta", "chunk", kind, target)
     if vector or times < config.get("least_times", LEAST_CHUNKED):
         config = config_for("gated_delta", "recurrent", "step" if times == 1 else "steps", target)
-        rows = min(int(config.constants["BLOCK_V"]), power_of_two(dv, 1))
+        rows = min(int(config.constants["BLOCK_V"]), next_power_of_2(dv))
         launch(
             recurrent_kernel,
             (batch * hv, -(-dv // rows)),
@@ -289,10 +285,10 @@ def run(
         (
             k, v, g, beta, seen, w, u, times, chunks, *k.stride()[:3], *v.stride()[:3], *gate_strides,
         ),
-        {**shape, "DVP": power_of_two(dv), "CHUNK": chunk, "HAS_MASK": mask is not None},
+        {**shape, "DVP": next_power_of_2(dv, 16), "CHUNK": chunk, "HAS_MASK": mask is not None},
         solve,
     )  # fmt: skip
-    columns = min(int(config.constants["BLOCK_V"]), power_of_two(dv))
+    columns = min(int(config.constants["BLOCK_V"]), next_power_of_2(dv, 16))
     launch(
         chunk_kernel,
         (batch * hv, -(-dv // columns)),

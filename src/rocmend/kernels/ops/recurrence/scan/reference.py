@@ -64,8 +64,8 @@ def run(x: Tensor, axis: int | None, *, op: str, reverse: bool, inclusive: bool,
 def _extreme(x: Tensor, *, largest: bool) -> Tensor:
     """Return the extreme so far with the sign of zero that MLX leaves: cummax takes the later, cummin the earlier.
 
-    The extreme is zero from the row's first zero on, as long as it is zero: that is the one cummin keeps, and cummax
-    goes on to the last so far. A NaN stays.
+    The extreme is zero from the row's first zero on, as long as it is zero: that is the zero that cummin keeps, and
+    cummax goes on to the last so far. A NaN stays.
     """
     if not x.dtype.is_floating_point:
         return (x.cummax(-1) if largest else x.cummin(-1)).values

@@ -45,7 +45,7 @@ def selective_scan_gradients(
     x: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, d: Tensor | None, state: Tensor | None, grad: Tensor,
     state_grad: Tensor | None = None,
 ) -> tuple[Tensor | None, ...]:  # fmt: skip
-    """Return the gradients of ``selective_scan``: of x, dt, a, b, c, d (None without one) and the state.
+    """Return the gradients of ``selective_scan``: of x, dt, a, b, c, d (None without d) and the state.
 
     Args:
         x: As in the forward.

@@ -31,7 +31,7 @@ def selective_scan_gradients(
     x: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, d: Tensor | None, state: Tensor | None, grad: Tensor,
     state_grad: Tensor | None,
 ) -> tuple[Tensor | None, ...]:  # fmt: skip
-    """Return the gradients of x, dt, a, b, c, d (None without one) and the state, by autograd."""
+    """Return the gradients of x, dt, a, b, c, d (None without d) and the state, by autograd."""
     wide = computed_in(x.dtype)
     before = x.new_zeros(x.shape[0], x.shape[2], a.shape[1]) if state is None else state
     given = [x, dt, a, b, c, *([] if d is None else [d]), before]
@@ -44,7 +44,9 @@ def selective_scan_gradients(
         if state_grad is not None:
             total = total + (after * state_grad.to(wide)).sum()
         found = torch.autograd.grad(total, leaves, allow_unused=True)
-    full = [torch.zeros_like(leaf) if one is None else one for leaf, one in zip(leaves, found, strict=True)]
-    typed = [one.to(tensor.dtype) for one, tensor in zip(full[:-1], given[:-1], strict=True)]
+    full = [
+        torch.zeros_like(leaf) if gradient is None else gradient for leaf, gradient in zip(leaves, found, strict=True)
+    ]
+    typed = [gradient.to(tensor.dtype) for gradient, tensor in zip(full[:-1], given[:-1], strict=True)]
     state_type = torch.float64 if wide == torch.float64 else torch.float32
     return (*typed, *([None] if d is None else []), full[-1].to(state_type))

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from rocmend.kernels import executor
+from rocmend.kernels.arithmetic import next_power_of_2
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.launch import launch
 from rocmend.kernels.ops.recurrence.gated_delta.kernel import (
@@ -13,7 +14,6 @@ from rocmend.kernels.ops.recurrence.gated_delta.kernel import (
     chunk_kernel,
     dense,
     outputs,
-    power_of_two,
     recurrent_kernel,
 )
 from rocmend.kernels.tuning import config_for
@@ -34,7 +34,7 @@ def run(
     target = executor.target_for(x.device)
     seen = None if mask is None else mask.contiguous().view(torch.uint8)
     constants: dict[str, object] = {
-        "HV": heads, "HK": groups, "DK": size, "DV": width, "DKP": power_of_two(size), "SSD": True,
+        "HV": heads, "HK": groups, "DK": size, "DV": width, "DKP": next_power_of_2(size, 16), "SSD": True,
         "HAS_STATE": state is not None, "HAS_MASK": mask is not None,
     }  # fmt: skip
     low, high = (float(limit) for limit in time_step_limit)
@@ -43,13 +43,13 @@ def run(
     config = config_for("ssd", "chunk", NAMES[x.dtype], target)
     if times < config.get("least_times", LEAST_CHUNKED):
         config = config_for("ssd", "recurrent", "step" if times == 1 else "steps", target)
-        rows = min(int(config.constants["BLOCK_V"]), power_of_two(width, 1))
+        rows = min(int(config.constants["BLOCK_V"]), next_power_of_2(width))
         launch(
             recurrent_kernel, (batch * heads, -(-width // rows)), (c, b, x, dt, None, *vectors, *strides),
             {**constants, "VECTOR": False, "BLOCK_V": rows}, config,
         )  # fmt: skip
         return y, new_state
-    columns = min(int(config.constants["BLOCK_V"]), power_of_two(width))
+    columns = min(int(config.constants["BLOCK_V"]), next_power_of_2(width, 16))
     launch(
         chunk_kernel, (batch * heads, -(-width // columns)), (c, b, x, None, dt, None, *vectors, *strides),
         {**constants, "BLOCK_V": columns}, config,

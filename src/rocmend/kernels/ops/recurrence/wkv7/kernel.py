@@ -8,9 +8,9 @@ import triton.language as tl
 from torch import Tensor
 
 from rocmend.kernels import allocate, executor
+from rocmend.kernels.arithmetic import next_power_of_2
 from rocmend.kernels.language import narrow
 from rocmend.kernels.launch import launch
-from rocmend.kernels.ops.recurrence.gated_delta.kernel import power_of_two
 from rocmend.kernels.tuning import config_for
 
 
@@ -53,7 +53,7 @@ def run(
     y = allocate.empty(r.shape, dtype=r.dtype, device=r.device)
     new_state = allocate.empty((batch, heads, dim, dim), dtype=torch.float32, device=r.device)
     config = config_for("wkv7", "recurrent", "*", executor.target_for(r.device))
-    rows = min(int(config.constants["BLOCK_V"]), power_of_two(dim, 1))
+    rows = min(int(config.constants["BLOCK_V"]), next_power_of_2(dim))
     launch(
         wkv7_kernel,
         (batch * heads, -(-dim // rows)),
@@ -61,7 +61,7 @@ def run(
             *(tensor.contiguous() for tensor in (r, w, k, v, a, b)),
             None if state is None else state.contiguous(), y, new_state, times, heads,
         ),
-        {"D": dim, "DP": power_of_two(dim), "BLOCK_V": rows, "HAS_STATE": state is not None},
+        {"D": dim, "DP": next_power_of_2(dim, 16), "BLOCK_V": rows, "HAS_STATE": state is not None},
         config,
     )  # fmt: skip
     return y, new_state

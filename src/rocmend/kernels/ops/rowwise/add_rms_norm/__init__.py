@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from rocmend.kernels.common.floats import (
     cost_per_element,
-    held_rows,
+    forward,
+    held,
     kernel,
     references,
-    rejects_forward,
     rejects_held_backward,
     tolerances,
 )
@@ -21,8 +21,8 @@ OP = declare(
     functions=("add_rms_norm", "add_rms_norm_backward"),
     problem=Problem,
     implementations=(
-        kernel("held", rejects_forward, held_rows(), note="one pass: the sum is not read again"),
-        kernel("split", rejects_forward, note="long rows, over several programs each"),
+        held("one pass: the sum is not read again", record_class=None),
+        forward("split", "long rows, over several programs each", record_class=None),
         kernel("backward", rejects_held_backward),
         *references("add_rms_norm", "add_rms_norm_backward"),
     ),

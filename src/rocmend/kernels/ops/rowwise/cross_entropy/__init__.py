@@ -2,18 +2,7 @@
 
 from __future__ import annotations
 
-from rocmend.kernels.common.floats import (
-    FLOATS,
-    Rows,
-    any_class,
-    class_of_width,
-    cost_per_element,
-    held_rows,
-    kernel,
-    references,
-    rejects_backward,
-    rejects_forward,
-)
+from rocmend.kernels.common.floats import FLOATS, Rows, backward, cost_per_element, forward, held, references
 from rocmend.kernels.op import Tolerance
 from rocmend.kernels.registry import declare
 
@@ -23,15 +12,9 @@ OP = declare(
     functions=("cross_entropy", "cross_entropy_backward"),
     problem=Rows,
     implementations=(
-        kernel("held", rejects_forward, held_rows(), record_class=class_of_width, note="keeps rows in registers"),
-        kernel(
-            "walk",
-            rejects_forward,
-            function="walk_rows",
-            record_class=any_class,
-            note="long rows, read once, in the logits' own dtype",
-        ),
-        kernel("backward", rejects_backward, record_class=any_class),
+        held(),
+        forward("walk", "long rows, read once, in the logits' own dtype", function="walk_rows"),
+        backward(),
         *references("rows", "rows_backward"),
     ),
     dtypes=FLOATS,

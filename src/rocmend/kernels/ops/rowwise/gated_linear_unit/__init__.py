@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rocmend.kernels.common.floats import (
-    any_class,
-    cost_per_element,
-    kernel,
-    references,
-    rejects_backward,
-    rejects_forward,
-    tolerances,
-)
+from rocmend.kernels.common.floats import backward, cost_per_element, forward, references, tolerances
 from rocmend.kernels.op import Tolerance
 from rocmend.kernels.registry import declare
 
@@ -39,10 +31,8 @@ OP = declare(
     functions=("swiglu", "geglu", "glu_backward"),
     problem=Problem,
     implementations=(
-        kernel(
-            "forward", rejects_forward, record_class=lambda p: size_class(p.elements), note="one pass; torch takes two"
-        ),
-        kernel("backward", rejects_backward, record_class=any_class),
+        forward("forward", "one pass; torch takes two", record_class=lambda p: size_class(p.elements)),
+        backward(),
         *references("run", "glu_backward"),
     ),
     domain="Any shape; any strides without a copy if the elements of a row are contiguous.",

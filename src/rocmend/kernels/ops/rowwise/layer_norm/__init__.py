@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from rocmend.kernels.common.floats import (
-    any_class,
     class_of_width,
     cost_per_element,
-    held_rows,
+    forward,
+    held,
     kernel,
     references,
-    rejects_forward,
     rejects_held_backward,
     tolerances,
 )
@@ -23,14 +22,8 @@ OP = declare(
     functions=("layer_norm", "layer_norm_backward"),
     problem=Problem,
     implementations=(
-        kernel(
-            "held",
-            rejects_forward,
-            held_rows(),
-            record_class=class_of_width,
-            note="rounds intermediate results, as MLX does; torch does not",
-        ),
-        kernel("split", rejects_forward, record_class=any_class, note="long rows, over several programs each"),
+        held("rounds intermediate results, as MLX does; torch does not"),
+        forward("split", "long rows, over several programs each"),
         kernel("backward", rejects_held_backward, record_class=class_of_width),
         Implementation("torch.nn.functional.layer_norm", "vendor", "reference:run_torch", rejects_torch),
         *references("layer_norm", "layer_norm_backward"),
@@ -39,7 +32,7 @@ OP = declare(
     "x of any strides; weight and bias of any floating dtype, or None.",
     cost=cost_per_element(7, 2, backward=(10, 3)),
     # Sums of a row in fp32; the bias may cancel what was weighted.
-    # Three roundings; the second one's half unit may be larger than the result's unit where the bias cancels.
+    # Three roundings; the second rounding's half unit may be larger than the result's unit where the bias cancels.
     tolerance=tolerances(
         Tolerance(ulps=8, scaled=2e-7), Tolerance(ulps=2.1, scaled=2.5e-4), Tolerance(ulps=2.1, scaled=2e-3)
     ),

@@ -2,18 +2,7 @@
 
 from __future__ import annotations
 
-from rocmend.kernels.common.floats import (
-    Rows,
-    any_class,
-    class_of_width,
-    cost_per_element,
-    held_rows,
-    kernel,
-    references,
-    rejects_backward,
-    rejects_forward,
-    tolerances,
-)
+from rocmend.kernels.common.floats import Rows, backward, cost_per_element, forward, held, references, tolerances
 from rocmend.kernels.op import Tolerance
 from rocmend.kernels.registry import declare
 
@@ -23,9 +12,9 @@ OP = declare(
     functions=("logsumexp", "logsumexp_backward"),
     problem=Rows,
     implementations=(
-        kernel("held", rejects_forward, held_rows(), record_class=class_of_width, note="keeps rows in registers"),
-        kernel("walk", rejects_forward, function="walk_rows", record_class=any_class, note="long rows, read once"),
-        kernel("backward", rejects_backward, record_class=any_class),
+        held(),
+        forward("walk", "long rows, read once", function="walk_rows"),
+        backward(),
         *references("rows", "logsumexp_backward"),
     ),
     domain="Any shape, any axes, rows of any length.",

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from rocmend.kernels.common.floats import (
-    any_class,
     class_of_width,
     cost_per_element,
-    held_rows,
+    forward,
+    held,
     kernel,
     references,
-    rejects_forward,
     rejects_gradients,
     rejects_held_backward,
     tolerances,
@@ -57,14 +56,8 @@ OP = declare(
     functions=("rms_norm", "rms_norm_backward"),
     problem=Problem,
     implementations=(
-        kernel(
-            "held",
-            rejects_forward,
-            held_rows(),
-            record_class=_held_class,
-            note="rounds before the weight is applied, as MLX does; torch does not",
-        ),
-        kernel("split", rejects_forward, record_class=any_class, note="long rows, over several programs each"),
+        held("rounds before the weight is applied, as MLX does; torch does not", record_class=_held_class),
+        forward("split", "long rows, over several programs each"),
         kernel("backward", rejects_held_backward, record_class=class_of_width),
         Implementation("torch.nn.functional.rms_norm", "vendor", "reference:run_torch", rejects_torch),
         *references("rms_norm", "rms_norm_backward"),

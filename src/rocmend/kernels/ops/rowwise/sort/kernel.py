@@ -16,6 +16,7 @@ import triton.language as tl
 from torch import Tensor
 
 from rocmend.kernels import allocate, executor
+from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.common import axes
 from rocmend.kernels.common.order_keys import ascending, order_key
 from rocmend.kernels.dtypes import NAMES
@@ -259,10 +260,10 @@ def _rows(job: Sorting) -> None:
     x, keep = job.x, job.keep
     rows, n = x.shape
     config = job.config("rows")
-    block = max(triton.next_power_of_2(n), 2)
-    group = max(1, min(config["tile"] // block, triton.next_power_of_2(rows)))
+    block = max(next_power_of_2(n), 2)
+    group = max(1, min(config["tile"] // block, next_power_of_2(rows)))
     constants = {"KIND": axes.kind(x.dtype), "MODE": job.mode, "ROWS": group, "BLOCK": block}
-    grid = (triton.cdiv(rows, group),)
+    grid = (cdiv(rows, group),)
     data, (values, index) = axes.raw(x), job.results
     if x.element_size() < 8:
         launch(rows_kernel, grid, (data, None, values, index, rows, n, keep), constants | {"WORD": 0}, config)
@@ -276,7 +277,7 @@ def _counted(job: Sorting) -> None:
     rows, n = job.x.shape
     config = job.config("counted")
     constants = {"KIND": axes.kind(job.x.dtype), "MODE": job.mode}
-    grid = (triton.cdiv(n, config["BLOCK"]), rows)
+    grid = (cdiv(n, config["BLOCK"]), rows)
     launch(counted_kernel, grid, (axes.raw(job.x), *job.results, n, job.keep), constants, config)
 
 
@@ -295,7 +296,7 @@ def _radix(job: Sorting) -> None:
         return
     config = job.config("radix")
     tile, bins, step = config["tile"], config["bins"], config["step"]
-    tiles = triton.cdiv(n, tile)
+    tiles = cdiv(n, tile)
     width = 8 * x.element_size()
     shifts = range(0, width if job.bits is None else min(width, max(job.bits, 1)), 8)
     passes = len(shifts)

@@ -40,12 +40,10 @@ def _packed(x_0, x_1, x_2, x_3, dtype: tl.constexpr):
 
 
 @triton.jit
-def _taken(
-    from_x, m, end, c_in, x_d, x_h, x_w, y_d, y_h, y_w, d_factor, d_shift, h_factor, h_shift, w_factor, w_shift,
-    stride_d, stride_h, stride_w, reach_d, reach_h, reach_w, xs_n, xs_d, xs_h, xs_w,
-    PLAIN: tl.constexpr, DEEP: tl.constexpr, EVEN: tl.constexpr,
-):  # fmt: skip
+def _taken(from_x, m, end, c_in, shape, PLAIN: tl.constexpr, DEEP: tl.constexpr, EVEN: tl.constexpr):
     """Return x where a tap meets output pixels, zeros outside."""
+    x_d, x_h, x_w, y_d, y_h, y_w, d_factor, d_shift, h_factor, h_shift, w_factor, w_shift = shape[0]
+    stride_d, stride_h, stride_w, reach_d, reach_h, reach_w, xs_n, xs_d, xs_h, xs_w = shape[1]
     inside = m < end
     if PLAIN:
         row = m * xs_w
@@ -79,32 +77,16 @@ def _gradient(from_dy, m, end, o_in, ys, EVEN: tl.constexpr):
 
 
 @triton.jit
-def _block(
-    from_dy, from_x, m, end, o_in, c_in, x_d, x_h, x_w, y_d, y_h, y_w, d_factor, d_shift, h_factor, h_shift, w_factor,
-    w_shift, stride_d, stride_h, stride_w, reach_d, reach_h, reach_w, xs_n, xs_d, xs_h, xs_w, ys,
-    PLAIN: tl.constexpr, DEEP: tl.constexpr, EVEN: tl.constexpr,
-):  # fmt: skip
+def _block(from_dy, from_x, m, end, o_in, c_in, ys, shape, PLAIN: tl.constexpr, DEEP: tl.constexpr, EVEN: tl.constexpr):
     """Return the gradient at pixels m, m + 1, m + 2 and m + 3, and x there."""
     a_0 = _gradient(from_dy, m, end, o_in, ys, EVEN)
     a_1 = _gradient(from_dy, m + 1, end, o_in, ys, EVEN)
     a_2 = _gradient(from_dy, m + 2, end, o_in, ys, EVEN)
     a_3 = _gradient(from_dy, m + 3, end, o_in, ys, EVEN)
-    b_0 = _taken(
-        from_x, m, end, c_in, x_d, x_h, x_w, y_d, y_h, y_w, d_factor, d_shift, h_factor, h_shift, w_factor, w_shift,
-        stride_d, stride_h, stride_w, reach_d, reach_h, reach_w, xs_n, xs_d, xs_h, xs_w, PLAIN, DEEP, EVEN,
-    )  # fmt: skip
-    b_1 = _taken(
-        from_x, m + 1, end, c_in, x_d, x_h, x_w, y_d, y_h, y_w, d_factor, d_shift, h_factor, h_shift, w_factor, w_shift,
-        stride_d, stride_h, stride_w, reach_d, reach_h, reach_w, xs_n, xs_d, xs_h, xs_w, PLAIN, DEEP, EVEN,
-    )  # fmt: skip
-    b_2 = _taken(
-        from_x, m + 2, end, c_in, x_d, x_h, x_w, y_d, y_h, y_w, d_factor, d_shift, h_factor, h_shift, w_factor, w_shift,
-        stride_d, stride_h, stride_w, reach_d, reach_h, reach_w, xs_n, xs_d, xs_h, xs_w, PLAIN, DEEP, EVEN,
-    )  # fmt: skip
-    b_3 = _taken(
-        from_x, m + 3, end, c_in, x_d, x_h, x_w, y_d, y_h, y_w, d_factor, d_shift, h_factor, h_shift, w_factor, w_shift,
-        stride_d, stride_h, stride_w, reach_d, reach_h, reach_w, xs_n, xs_d, xs_h, xs_w, PLAIN, DEEP, EVEN,
-    )  # fmt: skip
+    b_0 = _taken(from_x, m, end, c_in, shape, PLAIN, DEEP, EVEN)
+    b_1 = _taken(from_x, m + 1, end, c_in, shape, PLAIN, DEEP, EVEN)
+    b_2 = _taken(from_x, m + 2, end, c_in, shape, PLAIN, DEEP, EVEN)
+    b_3 = _taken(from_x, m + 3, end, c_in, shape, PLAIN, DEEP, EVEN)
     return a_0, a_1, a_2, a_3, b_0, b_1, b_2, b_3
 
 
@@ -155,6 +137,8 @@ def weight_packed_kernel(
     begin = split * per_split
     end = tl.minimum(pixels, begin + per_split)
     first = tl.arange(0, BLOCK_K // 4) * 4
+    sizes = x_d, x_h, x_w, y_d, y_h, y_w, d_factor, d_shift, h_factor, h_shift, w_factor, w_shift
+    shape = sizes, (stride_d, stride_h, stride_w, reach_d, reach_h, reach_w, xs_n, xs_d, xs_h, xs_w)
     acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     # The block at ``begin`` is loaded in the loop, too, which has a block more than products.
     a_0 = tl.zeros((BLOCK_K // 4, BLOCK_M // 2), tl.int32)
@@ -166,17 +150,13 @@ def weight_packed_kernel(
         b = _packed(b_0, b_1, b_2, b_3, tl.bfloat16 if BF16 else tl.float16)
         if AHEAD:
             a_0, a_1, a_2, a_3, b_0, b_1, b_2, b_3 = _block(
-                from_dy, from_x, start + first, end, o_pair_in, c_pair_in, x_d, x_h, x_w, y_d, y_h, y_w, d_factor,
-                d_shift, h_factor, h_shift, w_factor, w_shift, stride_d, stride_h, stride_w, reach_d, reach_h, reach_w,
-                xs_n, xs_d, xs_h, xs_w, ys, PLAIN, DEEP, EVEN,
-            )  # fmt: skip
+                from_dy, from_x, start + first, end, o_pair_in, c_pair_in, ys, shape, PLAIN, DEEP, EVEN
+            )
         acc = dot(a, tl.trans(b), acc)
         if not AHEAD:
             a_0, a_1, a_2, a_3, b_0, b_1, b_2, b_3 = _block(
-                from_dy, from_x, start + first, end, o_pair_in, c_pair_in, x_d, x_h, x_w, y_d, y_h, y_w, d_factor,
-                d_shift, h_factor, h_shift, w_factor, w_shift, stride_d, stride_h, stride_w, reach_d, reach_h, reach_w,
-                xs_n, xs_d, xs_h, xs_w, ys, PLAIN, DEEP, EVEN,
-            )  # fmt: skip
+                from_dy, from_x, start + first, end, o_pair_in, c_pair_in, ys, shape, PLAIN, DEEP, EVEN
+            )
         a_0, a_1, a_2, a_3 = _arrived(a_0), _arrived(a_1), _arrived(a_2), _arrived(a_3)
         b_0, b_1, b_2, b_3 = _arrived(b_0), _arrived(b_1), _arrived(b_2), _arrived(b_3)
     row = ((split * tl.num_programs(2) + group) * outputs + o).to(tl.int64) * (taps * channels)
