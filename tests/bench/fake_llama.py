@@ -60,7 +60,7 @@ def write_program(folder: Path, *, old: bool = False, faults: dict[str, str] | N
         folder: Where it is put.
         old: A generation without -d, -dev, -fa, --list-devices, --progress and jsonl.
         faults: What goes wrong, by device (``ROCm0``, ``none``) or by test (``pp512@d2048``): ``abort``, ``hang``,
-            ``oom``, ``said``, ``cpu``, ``nothing``, ``killed``.
+            ``oom``, ``said``, ``cpu``, ``nothing``; ``killed`` and ``waits`` only where the file ``mark`` is not there.
     """
     folder.mkdir(parents=True, exist_ok=True)
     program = folder / "llama-bench"
@@ -138,6 +138,9 @@ def _run(test: _Test, *, old: bool, faults: dict[str, str]) -> None:
     if fault == "killed" and not Path(faults["mark"]).exists():
         Path(faults["mark"]).touch()
         os.kill(os.getpid(), 9)
+    if fault == "waits" and not Path(faults["mark"]).exists():
+        Path(faults["mark"]).touch()
+        fault = "hang"
     _fail(fault)
     layers = 0 if fault == "cpu" else test.layers
     on_gpu = layers and test.device != "none"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import msgspec
 import pytest
 
 from rocmend.bench.case import Case, Setting
@@ -48,6 +49,18 @@ def test_the_best_for_prompts_and_for_generation_and_where_they_cross() -> None:
     crossing = _topic(found, "crossing")
     assert crossing[-1] == ("7B: for generating, rocm overtakes vulkan between 0 and 32,768 tokens in the cache.")
     assert all(one.evidence for one in found)
+
+
+def test_prompts_of_two_lengths_are_not_compared_with_each_other() -> None:
+    results = []
+    for tokens, speed in ((512, 900.0), (2048, 1500.0)):
+        for setting, factor in (("rocm", 1.0), ("vulkan", 0.5)):
+            one = _result(setting, "prompt", 0, speed * factor)
+            case = msgspec.structs.replace(one.case, parameters={**one.case.parameters, "prompt": tokens})
+            results.append(msgspec.structs.replace(one, case=case))
+    best = _topic(conclusions(results), "best")
+    assert [text.partition(" for ")[0] for text in best] == ["7B, 512 tokens:", "7B, 2,048 tokens:"]
+    assert all("rocm is the fastest" in text and "ahead of vulkan" in text for text in best)
 
 
 def test_equal_settings_are_not_ranked() -> None:

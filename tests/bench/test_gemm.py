@@ -225,6 +225,22 @@ def test_float32_is_not_taken_for_tf32() -> None:
     assert "are wrong" in single.wrong()
 
 
+@pytest.mark.cpu
+def test_a_product_that_a_library_has_no_kernel_for_is_unsupported() -> None:
+    torch = pytest.importorskip("torch")
+    from rocmend.bench.workloads.gemm import _PRECISIONS, Product, make
+    from rocmend.runner.torch_device import UnsupportedError
+
+    def refuse(*_: Any) -> None:
+        raise RuntimeError("CUDA error: HIPBLAS_STATUS_NOT_SUPPORTED when calling `hipblasLtMatmul`\nand more")
+
+    parameters = {"m": 4, "n": 4, "k": 4, "batch": 1, "dtype": "int8", "layout": "nn"}
+    made = make(parameters, torch.device("cpu"))
+    product = Product(made._sets, _PRECISIONS["int8"], refuse, made._device, tune=False)
+    with pytest.raises(UnsupportedError, match=r"hipblasLtMatmul`$"):
+        product.run()
+
+
 KEEPS = """
 import json, os, pathlib
 names = ("ROCBLAS_USE_HIPBLASLT", "TORCH_BLAS_PREFER_HIPBLASLT", "PYTORCH_TUNABLEOP_ENABLED")

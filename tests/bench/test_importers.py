@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from pathlib import Path
 from typing import Any
 
@@ -105,8 +106,15 @@ terminate called after throwing an instance of 'vk::DeviceLostError'
 """
 
 
+STACK = """ggml_cuda_init: found 1 ROCm devices:
+/src/ggml-rpc.cpp:690: the remote server crashed
+/lib/libggml-base.so.0(ggml_print_backtrace+0x1eb) [0x7f]
+"""
+
+
 @pytest.mark.parametrize(
-    ("text", "verdict", "model"), [(KILLED, Verdict.OOM, "big"), (LOST, Verdict.CRASH, "some-model")]
+    ("text", "verdict", "model"),
+    [(KILLED, Verdict.OOM, "big"), (LOST, Verdict.CRASH, "some-model"), (STACK, Verdict.CRASH, "a")],
 )
 def test_a_failed_run_is_kept_as_failed_whatever_its_exit_status(
     tmp_path: Path, text: str, verdict: Verdict, model: str
@@ -143,6 +151,27 @@ def test_results_of_one_test_stand_side_by_side_under_what_differs(tmp_path: Pat
     assert tests == ["tg128 @ d8192"]
     assert columns == ["ROCm AMD Radeon Test fa=0", "ROCm AMD Radeon Test fa=1"]
     assert cells["tg128 @ d8192", columns[1]].entry.row is not None
+
+
+def test_published_results_of_a_campaign_are_read_with_their_failures(tmp_path: Path) -> None:
+    run = {"model_clean": "m", "env": "rocm7", "fa": True, "test": "pp512", "tps_mean": 90.5, "tps_std": 0.5}
+    failed = {"model_clean": "m", "env": "rocm6", "fa": False, "error": True, "error_type": "load"}
+    whole = {"meta": {"llamacpp_builds": []}, "runs": [run, failed, {"test": "?"}]}
+    (tmp_path / "results.json").write_text(json.dumps(whole))
+    found = find([tmp_path])
+    assert [(item.column, item.entry.verdict.value) for item in found.results] == [
+        ("rocm7 fa1", "pass"),
+        ("rocm6", "crash"),
+    ]
+    assert [problem.text[:9] for problem in found.problems] == ["result 3:"]
+
+
+def test_equal_results_of_two_folders_stand_in_two_columns(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "test-7b__rocm7__longctx8192.log").write_text(MARKDOWN)
+    ((_, columns, _),) = pivot(find([tmp_path]).results).values()
+    assert columns == ["rocm7 one", "rocm7 two"]
 
 
 def test_others_results_are_evidence_of_their_own_kind_and_kept_once(tmp_path: Path) -> None:
@@ -257,3 +286,26 @@ def test_importers_have_names_of_their_own_and_titles() -> None:
     found = importers()
     assert len({item.id for item in found}) == len(found) >= 9
     assert all(item.title for item in found)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\n" * 65536,
+        "-\n" * 32768,
+        "[\n" * 32768,
+        "{\n" * 32768,
+        "| model |" * 8000,
+        "INSERT INTO test (a) VALUES (" + "'" * 200_001 + ");",
+        '{"' * 30000,
+    ],
+    ids=["newlines", "dashes", "brackets", "braces", "cells", "quotes", "names"],
+)
+def test_no_text_keeps_the_reader_busy(text: str) -> None:
+    begin = time.process_time()
+    importer = importer_of(Document("a.log", text))
+    if importer is not None:
+        importer.read(Document("a.log", text))
+    for read in FORMATS.values():
+        read(text)
+    assert time.process_time() - begin < 5

@@ -13,7 +13,7 @@ from rocmend.bench.case import Case
 from rocmend.bench.conditions import conditions
 from rocmend.bench.measure import Effort, measure
 from rocmend.bench.session import Block, Prepared, Session, Subject
-from rocmend.bench.telemetry import Reading, Telemetry, parse_smi, summarized
+from rocmend.bench.telemetry import Reading, Smi, Telemetry, parse_smi, summarized
 from rocmend.core.verdict import Verdict
 
 
@@ -94,6 +94,19 @@ def test_a_line_of_nvidia_smi(line: str, clock: float | None, throttle: tuple[st
 
 def test_a_line_that_is_none_says_nothing() -> None:
     assert parse_smi("NVIDIA-SMI has failed\n") == (-1.0, {})
+
+
+def test_the_busiest_gpu_of_nvidia_smi_is_read(tmp_path: Path) -> None:
+    program = tmp_path / "nvidia-smi"
+    program.write_text("#!/bin/sh\necho '3, 345, 2619, 70, 30, 0x1'\necho '99, 1755, 2619, 690, 64, 0x4'\n")
+    program.chmod(0o755)
+    smi = Smi(str(program))
+    smi.thread.join(timeout=30)
+    assert smi.read()["clock_mhz"] == 1755.0
+    smi.close()
+    broken = Smi(str(tmp_path / "nothing"))
+    assert broken.read() == {}
+    broken.close()
 
 
 def _write(root: Path, files: dict[str, str]) -> Path:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import select
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,10 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.bench import fake_llama as fake
 
+from rocmend.bench.llama.backends import Backend
 from rocmend.bench.llama.build import parse_help
 from rocmend.bench.llama.check import compare_perplexities, compare_texts, garbage
 from rocmend.bench.llama.gguf import read_model
-from rocmend.bench.llama.offload import read_computed
+from rocmend.bench.llama.offload import Computed, judge, read_computed
 from rocmend.core.errors import DataError
 from rocmend.core.verdict import Verdict
 
@@ -44,7 +47,7 @@ def bench(installed: Callable[..., Done], tmp_path: Path) -> Bench:
     return run
 
 
-def test_each_back_end_is_measured_at_each_depth(bench: Bench, tmp_path: Path) -> None:
+def test_each_back_end_is_measured_at_each_depth(bench: Bench, installed: Callable[..., Done], tmp_path: Path) -> None:
     fake.write_program(tmp_path)
     rows = bench("--depth", "0,4096")
     assert [key for key in rows if key[1] == "rocm"] == [
@@ -53,6 +56,12 @@ def test_each_back_end_is_measured_at_each_depth(bench: Bench, tmp_path: Path) -
     figures = {key: round(float(str(row["figure"]))) for key, row in rows.items()}
     assert figures["pp512", "rocm"] == 51200
     assert figures["pp512 @ d4096", "cpu"] == 12800
+    own = tmp_path / "own.jsonl"
+    own.write_text("\n".join(map(json.dumps, rows.values())))
+    beside = installed("bench", "import", own, "--no-store", "--json")
+    assert [one["figure"] for one in json.loads(beside.out)["data"]["results"]] == [
+        pytest.approx(row["figure"]) for row in rows.values()
+    ]
     row = rows["tg128", "rocm"]
     case, prepared = row["case"], row["prepared"]
     assert case["parameters"]["quantization"] == "Q4_K_M"  # type: ignore[index]
@@ -113,6 +122,33 @@ def test_a_run_goes_on_after_a_kill(bench: Bench, tmp_path: Path) -> None:
     again = bench("--backend", "rocm", "--depth", "0,512", "--resume", "last", code=1)
     assert {row["group"] for row in again.values()} == {row["group"] for row in first.values()}
     assert [row["started_at"] for row in again.values()] == [row["started_at"] for row in first.values()]
+
+
+def test_a_run_that_was_killed_itself_goes_on_where_it_was(bench: Bench, tmp_path: Path) -> None:
+    mark, store = tmp_path / "mark", tmp_path / "evidence.sqlite"
+    fake.write_program(tmp_path, faults={"tg128": "waits", "mark": str(mark)})
+    model = fake.write_model(tmp_path / "model-Q4_K_M.gguf")
+    words: list[str | Path] = [
+        "bench",
+        "llama",
+        "--model",
+        model,
+        "--build",
+        tmp_path,
+        "--quick",
+        "--time",
+        "10ms",
+        "--backend",
+        "rocm",
+    ]
+    command: list[str | Path] = [Path(sys.executable).with_name("rocmend"), *words, "--store", store]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as run:
+        while not mark.exists() and run.poll() is None:
+            select.select([], [], [], 0.05)
+        run.kill()
+    rows = bench("--backend", "rocm", "--resume", "last")
+    assert {test: row["verdict"] for (test, _), row in rows.items()} == {"pp512": "pass", "tg128": "pass"}
+    assert str(rows["pp512", "rocm"]["started_at"]) < str(rows["tg128", "rocm"]["started_at"])
 
 
 def test_wrong_text_gets_no_figure(bench: Bench, tmp_path: Path) -> None:
@@ -176,6 +212,34 @@ def test_the_device_is_read_from_the_buffers() -> None:
     ]
     found = read_computed(lines)
     assert (found.device, found.gfx_target, found.offloaded, found.others) == ("Vulkan0", "gfx1151", 3, ("Vulkan0",))
+
+
+@pytest.mark.parametrize(
+    ("backend", "computed", "said"),
+    [
+        (Backend("rocm", "ROCm0"), Computed("ROCm0", offloaded=33, layers=33, buffers={"ROCm0": 9.0}), ""),
+        (Backend("rocm", "ROCm0"), Computed("CPU", offloaded=0, layers=33, buffers={"CPU": 9.0}), "0 of 33 layers"),
+        (Backend("rocm", "ROCm0"), Computed("CPU", buffers={"CPU": 9.0}), "in the CPU's memory"),
+        (Backend("rocm", "ROCm0"), Computed("CPU", offloaded=33, layers=33, buffers={"CPU": 9.0}), ""),
+        (
+            Backend("vulkan-radv", "Vulkan0"),
+            Computed("Vulkan0", "llvmpipe (LLVM)", buffers={"Vulkan0": 9.0}),
+            "llvm",
+        ),
+        (
+            Backend("vulkan-lavapipe", "Vulkan0"),
+            Computed("Vulkan0", "llvmpipe (LLVM)", buffers={"Vulkan0": 9.0}),
+            "",
+        ),
+        (Backend("cpu", "none"), Computed("CPU", offloaded=0, layers=33, buffers={"CPU": 9.0}), ""),
+        (Backend("cpu", "none"), Computed("CPU", offloaded=0, buffers={"CPU": 9.0}, others=("Vulkan0",)), "Vulkan0"),
+    ],
+)
+def test_where_a_run_computed_is_held_against_what_was_asked_for(
+    backend: Backend, computed: Computed, said: str
+) -> None:
+    fault, _ = judge(backend, computed, None)
+    assert (said in fault) if said else not fault
 
 
 def test_texts_and_perplexities_are_compared() -> None:

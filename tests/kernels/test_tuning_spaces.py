@@ -18,12 +18,12 @@ from rocmend.kernels.op import Op, resolve
 from rocmend.kernels.suite.case import Case, Maker
 from rocmend.kernels.target import Target, by_name
 from rocmend.kernels.tuning import Asked, Config, forced, observed, records
+from rocmend.kernels.tuning.config import AMD_OPTIONS, COMMON_OPTIONS, NVIDIA_OPTIONS
 from rocmend.kernels.tuning.expression import ExpressionError, evaluate
 from rocmend.kernels.tuning.lookup import provenance_problem
 from rocmend.kernels.tuning.space import (
     Space,
     candidates,
-    known_parameters,
     option_candidates,
     space_for,
     spaces,
@@ -88,7 +88,9 @@ def test_every_kernel_has_a_space_and_takes_every_candidate(name: str, target: T
                 if one.config is forced_config
                 for parameter in inspect.signature(one.kernel.fn).parameters
             }
-            unknown = [each for each in config if each not in mine | taken | known_parameters()]
+            unknown = [
+                each for each in config if each not in mine | taken | AMD_OPTIONS | NVIDIA_OPTIONS | COMMON_OPTIONS
+            ]
             assert not unknown, f"{owner} {kernel}: neither the kernel nor a record knows {unknown}"
             lost = [each for each in forced_config.constants if taken and each not in taken]
             assert not lost, f"{owner} {kernel}: the kernel has no parameter {lost}"

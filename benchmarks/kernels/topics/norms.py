@@ -10,6 +10,7 @@ import torch
 from benchmarks.kernels.bench import Bench, compiled
 from torch.nn import functional as F  # noqa: N812  torch's documentation calls it F
 
+from rocmend.bench.workloads.kernels import add_rms_norm, cross_entropy, rms_norm, swiglu
 from rocmend.kernels.suite import Call, Maker
 
 EPS = 1e-5
@@ -23,19 +24,8 @@ FROM_BYTES = 64e6
 Function = Callable[..., Any]
 
 
-def _rms(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
-    return F.rms_norm(x, (x.shape[-1],), weight, eps)
-
-
 def _layer(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float) -> torch.Tensor:
     return F.layer_norm(x, (x.shape[-1],), weight, bias, eps)
-
-
-def _add_rms(
-    x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float
-) -> tuple[torch.Tensor, torch.Tensor]:
-    total = x + residual
-    return _rms(total, weight, eps), total
 
 
 def _softmax(x: torch.Tensor, axis: int) -> torch.Tensor:
@@ -44,14 +34,6 @@ def _softmax(x: torch.Tensor, axis: int) -> torch.Tensor:
 
 def _logsumexp(x: torch.Tensor, axis: int) -> torch.Tensor:
     return torch.logsumexp(x.float(), axis).to(x.dtype)
-
-
-def _cross_entropy(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    return F.cross_entropy(logits.float(), targets, reduction="none")
-
-
-def _swiglu(gate: torch.Tensor, up: torch.Tensor) -> torch.Tensor:
-    return F.silu(gate) * up
 
 
 def _rms_backward(
@@ -95,11 +77,13 @@ def _norms(dtype: str, rows: int, columns: int) -> Iterator[Bench]:
         "benchmarks.kernels.topics.norms_mlx:rms_norm",
         {"rows": rows, "columns": columns, "dtype": dtype, "eps": EPS},
     )
-    yield _bench("rms_norm", name, functools.partial(make, matrices=1, vectors=1), 2 * size, _rms, dtype=dtype, mlx=mlx)
+    yield _bench(
+        "rms_norm", name, functools.partial(make, matrices=1, vectors=1), 2 * size, rms_norm, dtype=dtype, mlx=mlx
+    )
     if dtype != "bfloat16":
         return
     yield _bench("layer_norm", name, functools.partial(make, matrices=1, vectors=2), 2 * size, _layer)
-    yield _bench("add_rms_norm", name, functools.partial(make, matrices=2, vectors=1), 4 * size, _add_rms)
+    yield _bench("add_rms_norm", name, functools.partial(make, matrices=2, vectors=1), 4 * size, add_rms_norm)
     yield _bench(
         "softmax",
         name,
@@ -140,7 +124,7 @@ def _losses(*, tiny: bool) -> Iterator[Bench]:
         name = f"bfloat16-{rows}x{classes}"
         loss: dict[str, Any] = {"rank": 1, "goals": GOALS if size >= FROM_BYTES else ()}
         yield _bench("logsumexp", name, lambda m, f=logits: Call((f(m), -1)), size, _logsumexp, **loss)  # type: ignore[misc]  # a default argument has no type
-        yield _bench("cross_entropy", name, labelled, size, _cross_entropy, dtype="float32", **loss)
+        yield _bench("cross_entropy", name, labelled, size, cross_entropy, dtype="float32", **loss)
 
 
 def _rope(x: torch.Tensor, dims: int, *, traditional: bool, offset: int) -> torch.Tensor:
@@ -170,7 +154,7 @@ def _others(*, tiny: bool) -> Iterator[Bench]:
         x = m.normal(batch, length, many, 128, dtype="bfloat16").transpose(1, 2)
         return Call((x, 128), {"traditional": traditional, "offset": 5})
 
-    yield _bench("gated_linear_unit", f"bfloat16-{rows}x{inner}-halves", halves, 3.0 * rows * inner * 2, _swiglu)
+    yield _bench("gated_linear_unit", f"bfloat16-{rows}x{inner}-halves", halves, 3.0 * rows * inner * 2, swiglu)
     for traditional in (False, True):
         yield _bench(
             "rope",

@@ -67,15 +67,27 @@ def conclusions(results: Iterable[Measured]) -> list[Conclusion]:
     for result in usable:
         by_model[str(result.case.parameters.get("model", ""))].append(result)
     for model, mine in by_model.items():
+        first: list[Measured] = []
         for test in TESTS:
-            chosen = [result for result in mine if test_of(result) == test]
-            found += _best(model, test, chosen)
-            found += _crossings(model, test, chosen)
-            found += _decay(model, test, chosen)
-        found += _apart(model, mine)
+            lengths = by_length(model, [result for result in mine if test_of(result) == test])
+            first += next(iter(lengths.values()), [])
+            for name, chosen in lengths.items():
+                found += _best(name, test, chosen)
+                found += _crossings(name, test, chosen)
+                found += _decay(name, test, chosen)
+        found += _apart(model, first)
     for test in TESTS:
         found += _size(test, [result for result in usable if test_of(result) == test])
     return found
+
+
+def by_length(model: str, results: Iterable[Measured]) -> dict[str, list[Measured]]:
+    """Return the results of one test by what they are called: the model, with the tokens where their number differs."""
+    lengths: dict[int, list[Measured]] = defaultdict(list)
+    for result in results:
+        lengths[int(result.case.parameters[test_of(result)])].append(result)
+    several = len(lengths) > 1
+    return {f"{model}, {tokens:,} tokens" if several else model: some for tokens, some in lengths.items()}
 
 
 def test_of(result: Measured) -> str:
@@ -92,6 +104,11 @@ def depth_of(result: Measured) -> int:
 
 def _name(result: Measured) -> str:
     return subject_of(result.case, result.setting)
+
+
+def _figure_text(result: Measured) -> str:
+    figure = _figure(result)
+    return f"{figure:,.0f}" if figure >= 1000 else f"{figure:.4g}"
 
 
 def _figure(result: Measured) -> float:
@@ -123,13 +140,13 @@ def _best(model: str, test: str, results: Sequence[Measured]) -> list[Conclusion
         if seen.difference is Difference.FASTER:
             ahead = (_figure(first) / _figure(second) - 1) * 100
             text = (
-                f"{model}: for {TESTS[test]} {_at(depth)}, {first.setting.id} is the fastest: {_figure(first):,.4g} "
+                f"{model}: for {TESTS[test]} {_at(depth)}, {first.setting.id} is the fastest: {_figure_text(first)} "
                 f"{unit}, {ahead:.0f} % ahead of {second.setting.id}."
             )
         else:
             text = (
                 f"{model}: for {TESTS[test]} {_at(depth)}, no difference is shown between {first.setting.id} and "
-                f"{second.setting.id} ({_figure(first):,.4g} and {_figure(second):,.4g} {unit})."
+                f"{second.setting.id} ({_figure_text(first)} and {_figure_text(second)} {unit})."
             )
         shown = seen.difference is Difference.FASTER
         found.append(Conclusion("best", text, (_name(first), _name(second)), shown))

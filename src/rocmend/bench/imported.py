@@ -6,7 +6,7 @@ import datetime as dt
 import hashlib
 import os
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 MAX_FILE_BYTES = 64 << 20
 MAX_FILES = 20_000
+MAX_RESULTS = 200_000
 _MAX_DEPTH = 6
 _METADATA = ("run_metadata.txt", "campaign_manifest.json")
 _MANIFEST_FACTS = ("campaign_id", "host", "image", "image_digest", "llama_build")
@@ -46,6 +47,7 @@ class Imported(msgspec.Struct, frozen=True, omit_defaults=True):
         file: Name of the file.
         sha256: Hash of the file.
         importer: Which importer read it.
+        folder: Name of the file's folder.
     """
 
     entry: Entry
@@ -53,6 +55,7 @@ class Imported(msgspec.Struct, frozen=True, omit_defaults=True):
     file: str
     sha256: str
     importer: str
+    folder: str = ""
 
     @property
     def test(self) -> str:
@@ -118,16 +121,18 @@ def find(paths: Sequence[Path]) -> Found:
         entries, faults = importer.read(document)
         problems += [Problem(path.name, fault) for fault in faults]
         if not entries:
-            if not faults:
+            if not faults and ".stderr." not in path.name:
                 problems.append(Problem(path.name, f"is {importer.title}, and holds no result"))
             continue
         read.append(path.name)
         if path.parent not in folders:
             folders[path.parent] = _metadata(path.parent, problems)
         sha256 = hashlib.sha256(data).hexdigest()
-        results += [
-            Imported(folders[path.parent].add(entry), entry.label, path.name, sha256, importer.id) for entry in entries
-        ]
+        origin = (path.name, sha256, importer.id, path.parent.name)
+        results += [Imported(folders[path.parent].add(entry), entry.label, *origin) for entry in entries]
+        if len(results) >= MAX_RESULTS:
+            problems.append(Problem(path.name, f"more than {MAX_RESULTS:,} results; later files were not read"))
+            break
     return Found(tuple(_columns(results)), tuple(problems), tuple(unknown), tuple(read))
 
 
@@ -201,16 +206,17 @@ def _models(given: Any) -> dict[str, dict[str, str]]:
 
 
 def _columns(results: list[Imported]) -> list[Imported]:
-    """Give results of one test that would stand in one cell columns of their own: by options, then by file."""
-    for names in (_by_options, _by_file):
+    """Give results of one test that would stand in one cell columns of their own: by options, folder and file."""
+    for names in (_by_options, _by_folder, _by_file):
         cells: dict[tuple[str, str, str], list[int]] = {}
         for index, item in enumerate(results):
             cells.setdefault((item.entry.model, item.test, item.column), []).append(index)
-        clashing = [indices for indices in cells.values() if len(indices) > 1]
-        labels = {results[index].column for indices in clashing for index in indices}
-        for label in labels:
-            same = [index for index, item in enumerate(results) if item.column == label]
-            for index, name in zip(same, names([results[index] for index in same]), strict=True):
+        same: dict[str, list[int]] = {}
+        for index, item in enumerate(results):
+            same.setdefault(item.column, []).append(index)
+        for label in {results[indices[0]].column for indices in cells.values() if len(indices) > 1}:
+            renamed = names([results[index] for index in same[label]])
+            for index, name in zip(same[label], renamed, strict=True):
                 results[index] = msgspec.structs.replace(results[index], column=name)
     return results
 
@@ -222,6 +228,11 @@ def _by_options(items: list[Imported]) -> list[str]:
         " ".join((item.column, *(f"{_SHORT[key]}={row[key]}" for key in varied if row.get(key))))
         for item, row in zip(items, rows, strict=True)
     ]
+
+
+def _by_folder(items: list[Imported]) -> list[str]:
+    several = len({item.folder for item in items}) > 1
+    return [f"{item.column} {item.folder}" if several else item.column for item in items]
 
 
 def _by_file(items: list[Imported]) -> list[str]:
@@ -326,19 +337,19 @@ def keep(store: Store, results: Iterable[Imported], group: str) -> tuple[int, in
     return kept, there
 
 
-def pivot(results: Sequence[Imported]) -> Mapping[str, tuple[list[str], list[str], dict[tuple[str, str], Imported]]]:
+Cells = dict[tuple[str, str], Imported]
+
+
+def pivot(results: Sequence[Imported]) -> dict[str, tuple[list[str], list[str], Cells]]:
     """Return for each model its tests, its columns and its results by both, prompts first and depths ascending."""
-    made: dict[str, tuple[list[str], list[str], dict[tuple[str, str], Imported]]] = {}
+    models: dict[str, Cells] = {}
     for item in results:
-        tests, columns, cells = made.setdefault(item.entry.model, ([], [], {}))
-        if item.test not in tests:
-            tests.append(item.test)
-        if item.column not in columns:
-            columns.append(item.column)
-        cells.setdefault((item.test, item.column), item)
-    for tests, _, cells in made.values():
+        models.setdefault(item.entry.model, {}).setdefault((item.test, item.column), item)
+    made = {}
+    for model, cells in models.items():
         order = {test: _order(item.entry.row) for (test, _), item in cells.items()}
-        tests.sort(key=lambda test: order[test])
+        columns = list(dict.fromkeys(column for _, column in cells))
+        made[model] = (sorted(order, key=lambda test: order[test]), columns, cells)
     return made
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocmend.bench.conclusion import Conclusion
 from rocmend.bench.conditions import machine_facts
 from rocmend.bench.records import IMPORTED, KIND, BenchRun, Measured, measured_of
 from rocmend.core.errors import UsageError
@@ -24,6 +27,9 @@ TITLES = {
     "serve": "Servers under load",
 }
 """What the suites measure, in the order of a report."""
+
+_SAY = {"gemm", "memory", "mlx"}
+"""Suites that draw conclusions of their own."""
 
 
 def stored_run(store: Store, group: str) -> BenchRun:
@@ -48,7 +54,19 @@ def stored_run(store: Store, group: str) -> BenchRun:
     settings = {item.setting.id: item.setting for item in results}
     suite = results[0].case.suite
     facts = machine_facts(store.machine(machine)) if machine else {}
-    return BenchRun(group, suite, TITLES.get(suite, suite), tuple(settings.values()), results, machine=facts)
+    said = tuple(_conclusions(suite, results))
+    return BenchRun(
+        group, suite, TITLES.get(suite, suite), tuple(settings.values()), results, conclusions=said, machine=facts
+    )
+
+
+def _conclusions(suite: str, results: Sequence[Measured]) -> list[Conclusion]:
+    """Return what a suite says of its results; what follows for language models takes several runs."""
+    if suite not in _SAY:
+        return []
+    module = importlib.import_module(f"rocmend.bench.suites.{suite}")
+    found: list[Conclusion] = module.conclusions(results)
+    return found
 
 
 def chosen_runs(store: Store, selection: tuple[str, ...]) -> list[BenchRun]:

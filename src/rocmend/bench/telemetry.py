@@ -134,7 +134,7 @@ def telemetry(*, gpu: bool) -> Telemetry:
         if sampler.present:
             sources.append(lambda: _amd(sampler))
         elif program := shutil.which("nvidia-smi"):
-            smi = _Smi(program)
+            smi = Smi(program)
             sources.append(smi.read)
             close = smi.close
     return Telemetry(sources, close=close)
@@ -158,18 +158,19 @@ def _cpu_clock(folder: Path = Path("/sys/devices/system/cpu/cpufreq")) -> Source
     return read
 
 
-class _Smi:
+class Smi:
     """``nvidia-smi`` in a loop; its last line of the busiest GPU is what is read."""
 
     def __init__(self, program: str) -> None:
         query = [program, f"--query-gpu={','.join(_SMI)}", "--format=csv,noheader,nounits", f"-lms={EVERY_S * 1e3:.0f}"]
         self._last: dict[str, Any] = {}
         self._process: subprocess.Popen[str] | None = None
+        self.thread = threading.Thread(target=self._follow, daemon=True)
         with contextlib.suppress(OSError):
             self._process = subprocess.Popen(  # noqa: S603  the program is the one on PATH, its words are ours
                 query, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
             )
-            threading.Thread(target=self._follow, daemon=True).start()
+            self.thread.start()
 
     def _follow(self) -> None:
         assert self._process is not None  # noqa: S101  it is started by then
@@ -194,6 +195,9 @@ class _Smi:
         if self._process is not None:
             self._process.kill()
             self._process.wait(timeout=2.0)
+            self.thread.join(timeout=2.0)
+            if self._process.stdout is not None:
+                self._process.stdout.close()
 
 
 def parse_smi(line: str) -> tuple[float, dict[str, Any]]:

@@ -1,9 +1,10 @@
-"""The few figures that a check takes: how fast products are here, and memory where that is measured."""
+"""The few figures that a check takes: products, memory, and the way to it."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from rocmend.core.errors import RocmendError
@@ -14,8 +15,10 @@ if TYPE_CHECKING:
     from rocmend.machine.facts import Machine
     from rocmend.store.store import Store
 
-_CASES = ("gemm/bfloat16/4096x4096x4096/*", "gemm/bfloat16/1x14336x4096/*")
+_PRODUCTS = ("gemm/bfloat16/4096x4096x4096/*", "gemm/bfloat16/1x14336x4096/*")
 """A large product, which arithmetic bounds, and one of a token, which memory bounds."""
+_COPIES = ("memory/device/copy/*", "memory/link/to-device/pinned/*")
+_COPIED_BYTES = 256 << 20
 
 
 def quick_bench(
@@ -37,9 +40,10 @@ def quick_bench(
     from rocmend.bench.device import describe
     from rocmend.bench.measure import QUICK
     from rocmend.bench.run import run_suite
-    from rocmend.bench.suite import Selected
     from rocmend.bench.suites.gemm import Gemm
     from rocmend.bench.suites.gemm_cases import preset_cases
+    from rocmend.bench.suites.memory import Memory, cases_of
+    from rocmend.core.host_memory import available_bytes
     from rocmend.runner.interpreter import importable, interpreter_of
 
     with contextlib.ExitStack() as stack:
@@ -47,9 +51,24 @@ def quick_bench(
             torch = Torch(stack.enter_context(importable()), interpreter_of(None, machine))
             progress("what to measure", 0, 0)
             device = describe(torch)
+            suites: list[Suite] = [
+                Gemm(torch, preset_cases("quick", [], cpu=device.kind == "cpu"), device),
+                Memory(torch, cases_of(device, (_COPIED_BYTES,), available_bytes()), device, []),
+            ]
+            if not whole:
+                suites = [made for suite in suites for made in _some(suite, (*_PRODUCTS, *_COPIES))]
+            return tuple(
+                run_suite(suite, store=store, machine=machine, effort=QUICK, on_start=progress)
+                for suite in suites
+                if suite.cases()
+            )
         except RocmendError as error:
             return f"Not measured with {error.subject}: {error.message} {error.next_step}".strip()
-        suite: Suite = Gemm(torch, preset_cases("quick", [], cpu=device.kind == "cpu"), device)
-        if not whole:
-            suite = Selected(suite, _CASES, ("default",))
-        return (run_suite(suite, store=store, machine=machine, effort=QUICK, on_start=progress),)
+
+
+def _some(suite: Suite, globs: tuple[str, ...]) -> list[Suite]:
+    """Return the cases that fit, under the first setting; nothing where memory has room for none of them."""
+    from rocmend.bench.suite import Selected
+
+    fitting = [case.id for case in suite.cases() if any(fnmatchcase(case.id, glob) for glob in globs)]
+    return [Selected(suite, fitting, [suite.settings()[0].id])] if fitting else []

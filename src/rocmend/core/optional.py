@@ -49,6 +49,7 @@ _MLX_LM = Needs(("torch", "mlx", "mlx_lm"))
 
 NEEDS = {
     "bench gemm": Needs(("torch",), "in the environment that is measured"),
+    "bench kernels": Needs(("torch", "triton")),
     "bench mlx": _MLX_LM,
     "bench nn": Needs(("torch",), "in the environment that is measured"),
     "check": Needs(("torch",), "to try operations, in the environment that is checked"),

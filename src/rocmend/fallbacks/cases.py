@@ -39,13 +39,7 @@ def convolution_cases(rank: int) -> list[Case]:
 
     def case(name: str, source: int, weight: tuple[int, ...], **options: object) -> Case:
         transposed = bool(options.pop("transposed", False))
-        plain = (torch.nn.functional.conv1d, torch.nn.functional.conv2d, torch.nn.functional.conv3d)
-        turned = (
-            torch.nn.functional.conv_transpose1d,
-            torch.nn.functional.conv_transpose2d,
-            torch.nn.functional.conv_transpose3d,
-        )
-        function: Callable[..., Tensor] = (turned if transposed else plain)[rank - 1]
+        function = getattr(torch.nn.functional, f"conv{'_transpose' * transposed}{rank}d")
         groups = options.get("groups", 1)
         bias = weight[1] * (groups if isinstance(groups, int) else 1) if transposed else weight[0]
         return Case(name, ((2, source, *size), weight, (bias,)), lambda x, w, b: function(x, w, b, **options))
@@ -65,7 +59,7 @@ def convolution_cases(rank: int) -> list[Case]:
 def timed_convolution(rank: int) -> Case:
     """Return the case that is timed: of a size where kernels, not their start, take the time."""
     size = ((4096,), (56, 56), (16, 16, 16))[rank - 1]
-    function = (torch.nn.functional.conv1d, torch.nn.functional.conv2d, torch.nn.functional.conv3d)[rank - 1]
+    function = getattr(torch.nn.functional, f"conv{rank}d")
     shapes = ((8, 64, *size), (64, 64, *(3,) * rank), (64,))
     return Case("the timed case", shapes, lambda x, w, b: function(x, w, b, padding=1))
 

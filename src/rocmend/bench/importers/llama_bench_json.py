@@ -7,7 +7,7 @@ import re
 from rocmend.bench.importers.importer import Document, Importer, Read, entries_of
 from rocmend.bench.llama.output import read_json
 
-_BEGIN = re.compile(r'^\s*\[\s*\{\s*"\w+"\s*:[^\[\]]{0,4000}"n_prompt"\s*:', re.MULTILINE)
+_BEGIN = re.compile(r'^[ \t]*\[\s*\{\s*"\w+"\s*:[^\[\]]{0,4000}"n_prompt"\s*:', re.MULTILINE)
 
 
 def _recognizes(document: Document) -> bool:

@@ -7,7 +7,7 @@ import re
 from rocmend.bench.importers.importer import Document, Importer, Read, entries_of
 from rocmend.bench.llama.output import read_jsonl
 
-_BEGIN = re.compile(r'^\s*\{.{0,4000}"n_prompt"\s*:', re.MULTILINE)
+_BEGIN = re.compile(r'^[ \t]*\{.{0,4000}"n_prompt"\s*:', re.MULTILINE)
 
 
 def _recognizes(document: Document) -> bool:

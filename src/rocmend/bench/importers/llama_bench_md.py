@@ -7,7 +7,7 @@ import re
 from rocmend.bench.importers.importer import Document, Importer, Read, entries_of
 from rocmend.bench.llama.output import read_markdown
 
-TABLE = re.compile(r"^\s*\|\s*model\s*\|.*\btest\s*\|\s*t/s\s*\|\s*$", re.MULTILINE)
+TABLE = re.compile(r"^[ \t]*\|[ \t]*model[ \t]*\|.{0,2000}\btest[ \t]*\|[ \t]*t/s[ \t]*\|[ \t]*$", re.MULTILINE)
 _FACT = re.compile(r"^(Source|Date|Note): (\S.{0,499})$", re.MULTILINE)
 
 

@@ -7,7 +7,7 @@ import re
 from rocmend.bench.importers.importer import Document, Importer, Read, entries_of
 from rocmend.bench.llama.output import read_sql
 
-_BEGIN = re.compile(r"^\s*(?:CREATE TABLE IF NOT EXISTS|INSERT INTO) (?:llama_bench|test) \(", re.MULTILINE)
+_BEGIN = re.compile(r"^[ \t]*(?:CREATE TABLE IF NOT EXISTS|INSERT INTO) (?:llama_bench|test) \(", re.MULTILINE)
 
 
 def _recognizes(document: Document) -> bool:

@@ -15,7 +15,7 @@ from rocmend.bench.llama.output import MAX_LINE_CHARS, MAX_PROBLEMS, MAX_ROWS
 from rocmend.bench.llama.rows import row_of
 from rocmend.core.documents import MALFORMED
 
-_BEGIN = re.compile(r'^\s*\{.{0,1000}"bench_raw"\s*:', re.MULTILINE)
+_BEGIN = re.compile(r'^[ \t]*\{.{0,1000}"bench_raw"\s*:', re.MULTILINE)
 
 
 def _recognizes(document: Document) -> bool:

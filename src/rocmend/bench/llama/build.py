@@ -185,7 +185,7 @@ def find_builds(named: Sequence[tuple[str, str]]) -> list[Build]:
                 "get one.",
             )
         named = [("", found)]
-    return [_build(name, Path(path)) for name, path in named]
+    return [_build(name, Path(path).expanduser()) for name, path in named]
 
 
 def _build(name: str, path: Path) -> Build:

@@ -12,7 +12,7 @@ from rocmend.bench.llama.build import init_devices, target_in
 from rocmend.bench.llama.rows import Row
 
 _OFFLOADED = re.compile(r"offloaded (\d{1,5})/(\d{1,5}) layers to GPU")
-_WEIGHTS = re.compile(r"load_tensors: +([\w-]+)(?: model)? buffer size = +([\d.]+) MiB")
+_WEIGHTS = re.compile(r"load_tensors: +(\S{1,100})(?: model)? buffer size = +([\d.]+) MiB")
 _COMPUTE = re.compile(r": +([\w-]+) +compute buffer size = +[\d.]+ MiB")
 _USING = re.compile(r"using device (\w+) \((.{1,200}?)\)(?: \(| -|$)")
 _ON_CPU = {"CPU", "BLAS", "OPENBLAS", "ACCELERATE"}
@@ -101,7 +101,7 @@ def _on_cpu(backend: Backend, computed: Computed, row: Row | None) -> str:
     name = computed.device_name or (row.gpu if row else "")
     parts = {part.strip().upper() for part in re.split(r"[,+/]", row.backends if row else "") if part.strip()}
     options = row.options if row else {}
-    all_there = set(computed.buffers) == {"CPU"}
+    all_there = set(computed.buffers) == {"CPU"} and not computed.offloaded
     faults = (
         (not backend.software and software_device(name), f"{backend.name} ran on {name}"),
         (computed.offloaded == 0, f"0 of {computed.layers} layers were offloaded to {backend.device}"),

@@ -21,7 +21,6 @@ _PARAMETERS = re.compile(r"^([\d.]{1,20}) ([MBT])$")
 _RATE = re.compile(r"^([\d.]{1,20})(?: (?:±|\+/-|�) ([\d.]{1,20}))?$")
 _BUILD = re.compile(r"^build: ([0-9a-f]{6,40}) \((\d{1,9})\)$")
 _INSERT = re.compile(r"^\s*INSERT INTO (?:llama_bench|test) \(([\w, ]{1,4000})\) VALUES \((.*)\);?\s*$")
-_SQL_VALUE = re.compile(r"'((?:[^']|'')*)'(?:, |$)")
 _NAMES = {
     "ngl": "n_gpu_layers", "sm": "split_mode", "threads": "n_threads", "nkvo": "no_kv_offload", "fa": "flash_attn",
     "mmap": "use_mmap", "lm": "load_mode", "embd": "embeddings", "nopo": "no_op_offload", "noh": "no_host",
@@ -84,7 +83,7 @@ def read_json(text: str) -> Found:
     """Read a JSON list of objects; the whole objects of one that was cut off are kept."""
     rows: list[Row] = []
     problems: list[str] = []
-    start = re.search(r"^\s*\[\s*$|^\s*\[\s*\{", text, re.MULTILINE)
+    start = re.search(r"^[ \t]*\[[ \t]*$|^[ \t]*\[\s*\{", text, re.MULTILINE)
     if start is None:
         return [], ["line 1: no list of results"]
     begin = text.index("[", start.start())
@@ -177,10 +176,33 @@ def _sql_row(line: str) -> dict[str, str]:
     if match is None:
         raise ValueError("is no INSERT INTO llama_bench with its values on one line")
     names = [name.strip() for name in match[1].split(",")]
-    values = [value.replace("''", "'") for value in _SQL_VALUE.findall(match[2])]
+    values = _sql_values(match[2])
     if len(values) != len(names):
         raise ValueError(f"has {len(values)} values, expected {len(names)}")
     return dict(zip(names, values, strict=True))
+
+
+def _sql_values(text: str) -> list[str]:
+    """Return the quoted values of a list, in which two quotes stand for one."""
+    values, at = [], 0
+    while at < len(text):
+        if text[at] != "'":
+            raise ValueError("has a value without quotes")
+        parts, begin = [], at + 1
+        while True:
+            end = text.find("'", begin)
+            if end < 0:
+                raise ValueError("has a value without an end")
+            parts.append(text[begin:end])
+            if text[end + 1 : end + 2] != "'":
+                break
+            begin = end + 2
+        values.append("'".join(parts))
+        at = end + 1
+        if at < len(text) and not text.startswith(", ", at):
+            raise ValueError("has values that no comma parts")
+        at += 2
+    return values
 
 
 def read_markdown(text: str) -> Found:

@@ -57,10 +57,19 @@ class Product(Workload):
         self.slow = "tunableop" if tune else ""
 
     def run(self) -> Any:
-        """Multiply the next set."""
+        """Multiply the next set.
+
+        Raises:
+            UnsupportedError: The library says that it has no kernel for it.
+        """
         self._turn = (self._turn + 1) % len(self._sets)
         left, right, out = self._sets[self._turn]
-        return self._multiply(left, right, out.tensor)
+        try:
+            return self._multiply(left, right, out.tensor)
+        except RuntimeError as error:
+            if "STATUS_NOT_SUPPORTED" in str(error):
+                raise UnsupportedError(str(error).splitlines()[0]) from error
+            raise
 
     def wrong(self) -> str:
         """Multiply the first set into memory full of NaN, and compare.

@@ -84,12 +84,12 @@ def command(
 ) -> None:
     """Diagnose this machine and write one HTML report.
 
-    It tries quick operations on the GPU, measures two products, inspects wheels, and says what to install and what to
-    set. With a PROJECT, the folder of a CUDA project, it plans the project's port and proves it in a copy. It leaves
-    one HTML report: one file that needs no network and holds no names, addresses, serial numbers or secrets, unless
-    --no-redact is given. Operations are tried and measured under supervision where the active Python environment has
-    torch. Exit code 1 means that there is an error or a warning. No setting of the machine and no file of the project
-    is changed; a record of the check is kept in the store, unless --no-store is given.
+    It tries quick operations on the GPU, measures products and copies, inspects wheels, and says what to install and
+    what to set. With a PROJECT, the folder of a CUDA project, it plans the project's port and proves it in a copy. It
+    leaves one HTML report: one file that needs no network and holds no names, addresses, serial numbers or secrets,
+    unless --no-redact is given. Operations are tried and measured under supervision where the active Python
+    environment has torch. Exit code 1 means that there is an error or a warning. No setting of the machine and no file
+    of the project is changed; a record of the check is kept in the store, unless --no-store is given.
     """
     if quick and full:
         raise UsageError("--quick", "it cannot be given together with --full.")

@@ -8,7 +8,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -303,24 +303,3 @@ def evidence_of(run: OpRun, group: str) -> Evidence:
         },
         group=group,
     )
-
-
-def check(
-    ops: Sequence[str],
-    device: str,
-    sizes: Sequence[str],
-    *,
-    case_s: float = 180.0,
-    on_result: Callable[[OpRun, int, int], None] = lambda _run, _done, _total: None,
-) -> list[OpRun]:
-    """Run the suites of ops, one after the other.
-
-    Raises:
-        NoDeviceError: torch, Triton or the device is not there.
-    """
-    runs = []
-    for op in ops:
-        run = check_op(op, device, sizes, case_s=case_s)
-        runs.append(run)
-        on_result(run, len(runs), len(ops))
-    return runs

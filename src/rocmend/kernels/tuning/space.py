@@ -15,7 +15,7 @@ from rocmend.core import gfx
 from rocmend.core.errors import UnitError
 from rocmend.kernels.ops import folders
 from rocmend.kernels.target import Target
-from rocmend.kernels.tuning.config import AMD_OPTIONS, COMMON_OPTIONS, NVIDIA_OPTIONS, Value
+from rocmend.kernels.tuning.config import AMD_OPTIONS, NVIDIA_OPTIONS, Value
 from rocmend.kernels.tuning.expression import ExpressionError, evaluate
 
 MOST_THREADS = 1024
@@ -253,8 +253,3 @@ def unfit(space: Space, config: Mapping[str, Value], target: Target) -> str:
     if needed > target.lds_bytes:
         return f"needs about {needed:.0f} bytes of LDS, {target.name} has {target.lds_bytes} for a workgroup"
     return ""
-
-
-def known_parameters() -> frozenset[str]:
-    """Return the names of the settings that compilers take, whatever the kernel."""
-    return AMD_OPTIONS | NVIDIA_OPTIONS | COMMON_OPTIONS

@@ -24,6 +24,7 @@ from triton.experimental.gluon import language as gl
 
 from rocmend.kernels.backends.hopper.along import begin_behind, done
 from rocmend.kernels.backends.hopper.gather_qmm.kernels import grouped_gemm_ptx as blocks
+from rocmend.kernels.backends.hopper.gather_qmm.kernels import grouped_gemm_shared as ring
 from rocmend.kernels.backends.hopper.gather_qmm.kernels.grouped_gemm_copies import copy_weights, stage, stage_part
 from rocmend.kernels.backends.hopper.gather_qmm.kernels.grouped_gemm_lists import (
     STAGERS,
@@ -34,33 +35,6 @@ from rocmend.kernels.backends.hopper.gather_qmm.kernels.grouped_gemm_lists impor
     read,
     tile_of,
     write,
-)
-from rocmend.kernels.backends.hopper.gather_qmm.kernels.grouped_gemm_shared import (
-    COPIERS,
-    COUNTS_AT,
-    END,
-    FILLED,
-    FIRST,
-    FREE,
-    HEIGHT,
-    LIST_AT,
-    LISTED,
-    MXFP4,
-    ORDERED_AT,
-    READ_UP,
-    ROWS_AT,
-    SCALES,
-    SCALES_AT,
-    STAGED,
-    WORDS,
-    WORDS_AT,
-    arrive,
-    begin_barriers,
-    lanes_of,
-    places,
-    text,
-    text_of,
-    wait,
 )
 
 VERSION = gl.constexpr(hashlib.sha256(inspect.getsource(blocks).encode()).hexdigest())
@@ -95,25 +69,27 @@ def _products(
 ):  # fmt: skip
     """Multiply a unit's rows of weights by a tile of x, one part of the columns after the other; return the sums."""
     PARTS: gl.constexpr = DEPTH // 512
-    wavefront, r, q, _four, zero = lanes_of(WAVEFRONTS)
-    words_at = base + PLACES[WORDS_AT] + (wavefront * (WORDS // WAVEFRONTS) + r * 256 + (q * 2 + r % 2) * 16 + zero)
-    scales_at = base + PLACES[SCALES_AT] + (wavefront * (SCALES // WAVEFRONTS) + q * 2 + zero)
-    scales_at += r * (16 if FORM == MXFP4 else 64)
+    wavefront, r, q, _four, zero = ring.lanes_of(WAVEFRONTS)
+    words_at = (
+        base + PLACES[ring.WORDS_AT] + (wavefront * (ring.WORDS // WAVEFRONTS) + r * 256 + (q * 2 + r % 2) * 16 + zero)
+    )
+    scales_at = base + PLACES[ring.SCALES_AT] + (wavefront * (ring.SCALES // WAVEFRONTS) + q * 2 + zero)
+    scales_at += r * (16 if FORM == ring.MXFP4 else 64)
     lead = (r * 4 + q + zero == 0).to(gl.int32)
-    filled = base + PLACES[FILLED]
+    filled = base + PLACES[ring.FILLED]
     sums = ()
     for _sum in gl.static_range(BLOCKS * TILES):
         sums = sums + (zero.to(gl.float32),)
     slot, odd, beside = used % SLOTS, used // SLOTS & 1, used // 2 % (SLOTS // 2 + 1)
     held = gl.inline_asm_elementwise(
-        text("take", FORM), text_of("take", FORM),
-        [words_at + slot * WORDS, scales_at + beside * SCALES, zero + (filled + slot * 8), zero + odd],
+        ring.text("take", FORM), ring.text_of("take", FORM),
+        [words_at + slot * ring.WORDS, scales_at + beside * ring.SCALES, zero + (filled + slot * 8), zero + odd],
         (gl.int32, gl.int32, gl.int32), is_pure=False, pack=4,
     )  # fmt: skip
     for part in range(PARTS):
         at = staged + part
         here = (((base + at % 2 * (TILES * 8192)) >> 4) & 0x3FFF) + 0x10000
-        wait(base + PLACES[STAGED] + at % 2 * 8, at // 2)
+        ring.wait(base + PLACES[ring.STAGED] + at % 2 * 8, at // 2)
         for block in gl.static_range(BLOCKS):
             hidden = nothing()
             # A loop for the compiler too, or its code is twice as long.
@@ -125,12 +101,12 @@ def _products(
                 if block == BLOCKS - 1:
                     another = 1 - ((part == PARTS - 1) & (half == 1)).to(gl.int32)
                 new = gl.inline_asm_elementwise(
-                    text("stage", FORM, TILES, SLOTS), text_of("stage", FORM, TILES, SLOTS),
+                    ring.text("stage", FORM, TILES, SLOTS), ring.text_of("stage", FORM, TILES, SLOTS),
                     _some(sums, block * TILES, TILES) + held
                     + (
-                        words_at + (slot * WORDS + hidden), zero + (here + half * (TILES * 256)),
-                        zero + (filled + slot * 8), lead, words_at + (next_slot * WORDS + hidden),
-                        scales_at + (next_beside * SCALES + (1 - half) * 8), zero + (filled + next_slot * 8),
+                        words_at + (slot * ring.WORDS + hidden), zero + (here + half * (TILES * 256)),
+                        zero + (filled + slot * 8), lead, words_at + (next_slot * ring.WORDS + hidden),
+                        scales_at + (next_beside * ring.SCALES + (1 - half) * 8), zero + (filled + next_slot * 8),
                         zero + next_odd, zero + another,
                     ),
                     (gl.float32,) * TILES + (gl.int32, gl.int32, gl.int32), is_pure=False, pack=4,
@@ -139,7 +115,7 @@ def _products(
                 held = _some(new, TILES, 3)
                 slot, odd, beside = next_slot, next_odd, next_beside
         done(MULTIPLIED, MULTIPLIED_OF, [], 1)
-        arrive(base + PLACES[READ_UP] + at % 2 * 8, WAVEFRONTS)
+        ring.arrive(base + PLACES[ring.READ_UP] + at % 2 * 8, WAVEFRONTS)
     return sums
 
 
@@ -150,7 +126,7 @@ def _store(
 ):  # fmt: skip
     """Store products: of each block, or of each two, a lane's two neighbouring columns of the result."""
     EACH: gl.constexpr = 2 if GATED else 1
-    wavefront, r, q, four, zero = lanes_of(WAVEFRONTS)
+    wavefront, r, q, four, zero = ring.lanes_of(WAVEFRONTS)
     hidden = nothing()
     if GATED:
         # The registers are needed for other things until here.
@@ -164,12 +140,12 @@ def _store(
             total = sums[block * EACH * TILES + tile]
             if GATED:
                 # The block takes a power of two from what it stores.
-                gate = total * (FROM_E2M1 if FORM == MXFP4 else FROM_SUMS)
+                gate = total * (FROM_E2M1 if FORM == ring.MXFP4 else FROM_SUMS)
                 total = gate / (1.0 + gl.exp(-gate)) * sums[(block * EACH + 1) * TILES + tile]
             done(
-                text("store", FORM),
-                text_of("store", FORM),
-                [total, (to + block * HEIGHT).to(gl.int64, bitcast=True), there],
+                ring.text("store", FORM),
+                ring.text_of("store", FORM),
+                [total, (to + block * ring.HEIGHT).to(gl.int64, bitcast=True), there],
                 4,
             )
 
@@ -182,18 +158,18 @@ def _multiply(
 ):  # fmt: skip
     """List a tile's rows, stage the first part of x, multiply, and store."""
     MOST: gl.constexpr = 8 * TILES
-    count, tile_at = tile * 0, base + PLACES[LIST_AT]
+    count, tile_at = tile * 0, base + PLACES[ring.LIST_AT]
     if known:
         listed, tile_at = list_tile(
-            rhs_ptr, pairs, expert, tile, base + PLACES[LIST_AT], base + PLACES[ORDERED_AT], ROOM, MOST
+            rhs_ptr, pairs, expert, tile, base + PLACES[ring.LIST_AT], base + PLACES[ring.ORDERED_AT], ROOM, MOST
         )
         count = gl.minimum(listed - tile * MOST, MOST)
         at = gl.arange(0, 64, layout=gl.BlockedLayout([1], [32], [WAVEFRONTS], [0])) + nothing()
         pair = read(tile_at + gl.where(at < count, at, 0) * 4)
-        write(base + PLACES[ROWS_AT] + at * 4, gl.where(at < count, pair // divisor * (DEPTH * 2), -1), at * 0 + 1)
-    write(base + PLACES[LIST_AT] + 4, count, count * 0 + 1)
+        write(base + PLACES[ring.ROWS_AT] + at * 4, gl.where(at < count, pair // divisor * (DEPTH * 2), -1), at * 0 + 1)
+    write(base + PLACES[ring.LIST_AT] + 4, count, count * 0 + 1)
     gl.thread_barrier()
-    arrive(base + PLACES[LISTED], WAVEFRONTS)
+    ring.arrive(base + PLACES[ring.LISTED], WAVEFRONTS)
     if count > 0:
         # The others have this part's time for the next ones.
         stage_part(x_ptr, tile * 0, base, base + staged % 2 * (TILES * 8192), WAVEFRONTS, TILES, PLACES)
@@ -208,14 +184,14 @@ def _multiply(
                     n, used + done * (DEPTH // 256 * BLOCKS), staged + done * (DEPTH // 512), base,
                     DEPTH, TILES, BLOCKS, SLOTS, FORM, PLACES,
                 )  # fmt: skip
-                to = out_ptr + done * (HEIGHT * BLOCKS // (2 if GATED else 1))
+                to = out_ptr + done * (ring.HEIGHT * BLOCKS // (2 if GATED else 1))
                 _store(sums, to, n, tile_at, count, TILES, BLOCKS, GATED, FORM)
     elif known:
         # What was copied is let go of.
-        for slot in gl.static_range(FIRST):
-            at = base + PLACES[FILLED] + (used + slot) % SLOTS * 8
-            wait(at, (used + slot) // SLOTS)
-            arrive(at + (PLACES[FREE] - PLACES[FILLED]), WAVEFRONTS)
+        for slot in gl.static_range(ring.FIRST):
+            at = base + PLACES[ring.FILLED] + (used + slot) % SLOTS * 8
+            ring.wait(at, (used + slot) // SLOTS)
+            ring.arrive(at + (PLACES[ring.FREE] - PLACES[ring.FILLED]), WAVEFRONTS)
 
 
 @gluon.jit
@@ -260,29 +236,29 @@ def grouped_gemm_kernel(
         FORM: Of the weights, one of ``experts_blocks.FORMS``.
     """
     gl.static_assert(VERSION != "")
-    SPAN: gl.constexpr = HEIGHT * BLOCKS * ROUNDS // (2 if GATED else 1)
-    PLACES: gl.constexpr = places(TILES, SLOTS, ROOM, EXPERTS)
+    SPAN: gl.constexpr = ring.HEIGHT * BLOCKS * ROUNDS // (2 if GATED else 1)
+    PLACES: gl.constexpr = ring.places(TILES, SLOTS, ROOM, EXPERTS)
     begin = gl.program_id(0)
     memory = gl.allocate_shared_memory(
-        gl.bfloat16, [(PLACES[END] + 1023) // 1024, 8, 64], gl.NVMMASharedLayout(128, 16, rank=2)
+        gl.bfloat16, [(PLACES[ring.END] + 1023) // 1024, 8, 64], gl.NVMMASharedLayout(128, 16, rank=2)
     )
     # Its address is Triton's own, which tells it only where it writes something itself; there is nothing else in it.
-    memory.index(PLACES[LIST_AT] // 1024).store(
+    memory.index(PLACES[ring.LIST_AT] // 1024).store(
         gl.full([8, 64], 0.0, gl.bfloat16, layout=gl.BlockedLayout([1, 2], [1, 32], [WAVEFRONTS, 1], [1, 0]))
     )
     base = gl.inline_asm_elementwise(BASE, BASE_OF, [], gl.int32, is_pure=True, pack=1)
     gl.thread_barrier()
-    begin_barriers(base + PLACES[FILLED], SLOTS, 32 * COPIERS)
-    begin_barriers(base + PLACES[FREE], SLOTS, WAVEFRONTS)
-    begin_barriers(base + PLACES[STAGED], 2, STAGERS)
-    begin_barriers(base + PLACES[READ_UP], 2, WAVEFRONTS)
-    begin_barriers(base + PLACES[LISTED], 1, WAVEFRONTS)
+    ring.begin_barriers(base + PLACES[ring.FILLED], SLOTS, 32 * ring.COPIERS)
+    ring.begin_barriers(base + PLACES[ring.FREE], SLOTS, WAVEFRONTS)
+    ring.begin_barriers(base + PLACES[ring.STAGED], 2, STAGERS)
+    ring.begin_barriers(base + PLACES[ring.READ_UP], 2, WAVEFRONTS)
+    ring.begin_barriers(base + PLACES[ring.LISTED], 1, WAVEFRONTS)
     number = gl.arange(0, EXPERTS, layout=gl.BlockedLayout([1], [32], [WAVEFRONTS], [0])) + nothing()
-    write(base + PLACES[COUNTS_AT] + number * 4, number * 0, number * 0 + 1)
+    write(base + PLACES[ring.COUNTS_AT] + number * 4, number * 0, number * 0 + 1)
     if PDL:
         begin_behind()
     second = ()
-    if FORM == MXFP4:
+    if FORM == ring.MXFP4:
         # There are no biases.
         first = (w_ptr, scales_ptr, scales_ptr)
         if GATED:
@@ -299,7 +275,7 @@ def grouped_gemm_kernel(
         known = (counted > 0) | (unit < experts * SLICES)
         expert, tile = unit // SLICES, begin * 0
         if known & (expert >= experts):
-            expert, tile = tile_of(expert - experts, more_tiles(base + PLACES[COUNTS_AT], 8 * TILES, EXPERTS))
+            expert, tile = tile_of(expert - experts, more_tiles(base + PLACES[ring.COUNTS_AT], 8 * TILES, EXPERTS))
         gl.warp_specialize(
             (
                 (
@@ -318,15 +294,15 @@ def grouped_gemm_kernel(
                 ),
                 (stage, (x_ptr, rhs_ptr, pairs, counted, staged, turn, base, DEPTH, TILES, ROUNDS, PLACES)),
             ),
-            (COPIERS, STAGERS), (REGISTERS, REGISTERS),
+            (ring.COPIERS, STAGERS), (REGISTERS, REGISTERS),
         )  # fmt: skip
         if known:
-            some = read(base + PLACES[LIST_AT] + 4) > 0
-            used += gl.where(some, DEPTH // 256 * BLOCKS * ROUNDS, FIRST)
+            some = read(base + PLACES[ring.LIST_AT] + 4) > 0
+            used += gl.where(some, DEPTH // 256 * BLOCKS * ROUNDS, ring.FIRST)
             staged += gl.where(some, DEPTH // 512 * ROUNDS, 0)
             unit += gl.num_programs(0)
         if counted == 0:
-            units = (experts + gl.sum(more_tiles(base + PLACES[COUNTS_AT], 8 * TILES, EXPERTS), axis=0)) * SLICES
+            units = (experts + gl.sum(more_tiles(base + PLACES[ring.COUNTS_AT], 8 * TILES, EXPERTS), axis=0)) * SLICES
             counted += 1
         turn += 1
     memory._keep_alive()  # noqa: SLF001  it is read by address
