@@ -18,6 +18,8 @@ MOST = 3
 """Weights of a launch."""
 _MOST_LANES = 512
 """Of a program."""
+_LEAST_SUMS = 4
+"""Of a tile."""
 _WAVE64 = 64
 _WORDS = torch.int32
 _TYPES = (None, *(_WORDS, None, None, None) * MOST)
@@ -93,10 +95,10 @@ def plan(
     warps = max(1, min(_MOST_LANES // lanes, next_power_of_2(cdiv(padded * codes, lanes * config["hold"]))))
     wanted = cdiv(config["fill"] * target.units, warps * batch)
     rows = config["ROWS"]
-    while rows > min(columns):
+    while rows > min(filter(None, columns), default=1):
         rows //= 2
-    # Where rows are few, more programs hide each other's waits; but each of them normalises x.
-    while rows > 1 and eps is None and 2 * sum(cdiv(n, rows) for n in columns) < wanted:
+    # Where rows are few, more programs hide each other's waits; but sums of fewer rows cost more.
+    while rows * (1 + gated) > _LEAST_SUMS and 2 * sum(cdiv(n, rows) for n in columns) < wanted:
         rows //= 2
     tiles = sum(cdiv(n, rows) for n in columns)
     programs = max(1, min(wanted, tiles))
