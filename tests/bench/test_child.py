@@ -135,3 +135,45 @@ def test_the_time_that_a_thread_waited_for_a_processor_is_told(
     assert child.block(0.2)["waited"] == pytest.approx(0.25, abs=0.03)
     monkeypatch.setattr(child, "_TASKS", str(tmp_path / "nothing"))
     assert child.block(0.2)["waited"] == 0.0
+
+
+def test_a_gpu_is_timed_by_events_with_a_run_before_the_first_one(
+    clock: _Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+
+    class _Event:
+        def __init__(self, *, enable_timing: bool) -> None:
+            assert enable_timing
+
+        def record(self) -> None:
+            self.at = clock.now
+
+        def synchronize(self) -> None:
+            """Find the work done already."""
+
+        def elapsed_time(self, end: _Event) -> float:
+            return (end.at - self.at) * 1e3
+
+    monkeypatch.setattr(torch.cuda, "Event", _Event)
+    workload = _Timed(clock, itertools.chain([0.5], itertools.repeat(1e-4)))  # the first one waits for its launch
+    assert child._sample(workload.run, torch.device("cuda"), 20) == pytest.approx(1e-4)
+    assert workload.runs == 21
+    assert child._sample(workload.run, torch.device("cuda"), 1) == pytest.approx(1e-4)
+    assert workload.runs == 22
+
+
+def test_launches_that_take_as_long_as_the_runs_are_told(clock: _Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    workload = _Timed(clock, itertools.repeat(1e-5))
+    monkeypatch.setattr(child, "synchronize", lambda _device: None)
+    child._Ready.inner = 200
+    assert child._launch_share(workload, torch.device("cuda")) == 1.0
+
+    def waits(_device: torch.device) -> None:
+        clock.now += 0.006  # the GPU is still at work when all is launched
+
+    monkeypatch.setattr(child, "synchronize", waits)
+    assert child._launch_share(workload, torch.device("cuda")) == pytest.approx(0.25)
+    assert child._launch_share(workload, torch.device("cpu")) == 0.0

@@ -71,7 +71,8 @@ def test_each_case_is_faster_slower_or_neither(measured: Make) -> None:
     assert {change.case for change in found.worse} == {"gemm/slow", "gemm/lost"}
     assert by["lost"].comparison.reason == "wrong-output: error 0.5"
     assert (found.only_a, found.only_b) == (("gemm/gone",), ("gemm/new",))
-    assert not changed(a[:1], b[:1]).worse
+    assert changed(a[:1], b[:1]).clean
+    assert not found.clean
 
 
 def test_what_cannot_be_compared_says_why(measured: Make) -> None:
@@ -79,6 +80,7 @@ def test_what_cannot_be_compared_says_why(measured: Make) -> None:
     found = changed([measured("a", 1.0)], [measured("a", 0.5, subject=other, started=LATER)])
     assert found.changes[0].comparison.reason == "other device: Radeon 8060S (gfx1151), then RX 7900 XTX (gfx1100)"
     assert found.overall is None
+    assert not found.clean
     assert ("torch", "2.11", "2.12") in found.differs
     across = changed([measured("a", 1.0)], [measured("a", 0.5, subject=other, started=LATER)], across=True)
     assert across.changes[0].comparison.difference is Difference.FASTER

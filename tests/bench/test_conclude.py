@@ -15,10 +15,12 @@ from rocmend.bench.stats import summarize
 from rocmend.core.verdict import Verdict
 
 
-def _result(setting: str, test: str, depth: int, speed: float, *, model: str = "7B", size: float = 0.0) -> Measured:
+def _result(
+    setting: str, test: str, depth: int, speed: float, *, model: str = "7B", size: float = 0.0, noise: float = 0.01
+) -> Measured:
     """Return a result of this speed, with 1 % of noise."""
-    noise = random.Random(f"{setting} {test} {depth} {model}")  # noqa: S311  noise
-    blocks = tuple(tuple(100 / speed * noise.lognormvariate(0, 0.01) for _ in range(5)) for _ in range(8))
+    drawn = random.Random(f"{setting} {test} {depth} {model}")  # noqa: S311  noise
+    blocks = tuple(tuple(100 / speed * drawn.lognormvariate(0, noise) for _ in range(5)) for _ in range(8))
     parameters = {"model": model, "prompt": 0, "generate": 0, test: 100, "depth": depth}
     if size:
         parameters["size_bytes"] = size
@@ -87,6 +89,13 @@ def test_what_is_no_line_is_not_called_one() -> None:
     results = [_result("rocm", "generate", depth, speed) for depth, speed in ((0, 50.0), (4096, 20.0), (8192, 45.0))]
     (text,) = _topic(conclusions(results), "decay")
     assert "a straight line does not describe it" in text
+
+
+def test_noise_is_no_decay() -> None:
+    results = [_result("rocm", "generate", depth, 50.0, noise=0.5) for depth in (0, 4096, 8192)]
+    (found,) = [one for one in conclusions(results) if one.topic == "decay"]
+    assert not found.shown
+    assert "it is not shown that it is slower at 8,192 tokens than at 0" in found.text
 
 
 def test_smaller_is_faster_with_a_bandwidth() -> None:

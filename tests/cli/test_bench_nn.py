@@ -48,3 +48,13 @@ def test_a_task_that_a_network_does_not_have_is_refused(rocmend: Run) -> None:
     done = rocmend("bench", "nn", "--model", "llm-decode", "--task", "training")
     assert (done.code, done.out) == (2, "")
     assert "no training step" in done.err
+
+
+def test_a_quick_look_at_a_cpu_is_one_sample_in_fp32(rocmend: Run) -> None:
+    listed = rocmend("bench", "nn", "--device", "cpu", "--list", "--json")
+    assert [one["id"] for one in json.loads(listed.out)["data"]["cases"]] == [
+        "nn/resnet-50/inference/float32/b1",
+        "nn/bert-base-128/inference/float32/b1",
+    ]
+    listed = rocmend("bench", "nn", "--device", "cuda", "--batch", "2", "--list", "--json")
+    assert json.loads(listed.out)["data"]["cases"][0]["id"] == "nn/resnet-50/inference/float16/b2"

@@ -18,6 +18,8 @@ ALLOWED = (
     "kernels/",
     "fallbacks/",
     "mlx/",
+    "bench/networks/",  # what a workload imports as it is made
+    "bench/workloads/",  # imported in the child alone
     "probe/catalogue/_",  # what probes import as they run
     "examples/",  # projects as a stranger wrote them
     "port/support/",  # modules that are written into the projects that are ported; rocmend reads them as text

@@ -99,6 +99,11 @@ class Changed(msgspec.Struct, frozen=True, omit_defaults=True):
         """Cases that are slower than the limit, or lost their figure."""
         return tuple(change for change in self.changes if change.beyond or change.lost)
 
+    @property
+    def clean(self) -> bool:
+        """Something could be compared, and nothing is worse."""
+        return not self.worse and self.count(Difference.INCOMPARABLE) < len(self.changes)
+
     def count(self, difference: Difference) -> int:
         """Return how many cases came out so."""
         return sum(change.comparison.difference is difference for change in self.changes)

@@ -20,6 +20,8 @@ __all__ = ["TESTS", "Conclusion", "Line", "conclusions", "fit"]
 
 TESTS = {"prompt": "reading a prompt", "generate": "generating"}
 """What a case of a language model has tokens of, and what it is called."""
+_STRAIGHT = 0.1
+"""Relative distance of a point up to which points lie on a line."""
 _FEWEST_POINTS = 3
 """Depths or models that a fit is made through at least: two lie on any line."""
 
@@ -206,23 +208,30 @@ def _decay(model: str, test: str, results: Sequence[Measured]) -> list[Conclusio
         depths = {depth_of(result) for result in some}
         if len(depths) < _FEWEST_POINTS:
             continue
-        line = fit([(float(depth_of(result)), 1 / _figure(result)) for result in some])
-        low, high = some[0], some[-1]
-        lost = (1 - _figure(high) / _figure(low)) * 100
-        text = (
-            f"{model}: {TESTS[test]} with {setting} is {abs(lost):.0f} % {'slower' if lost >= 0 else 'faster'} at "
-            f"{depth_of(high):,} tokens than at {depth_of(low):,}"
-        )
-        if line.slope > 0 and line.start > 0 and line.residual < 0.1:
-            half = line.start / line.slope
-            text += (
-                f"; the time of a token grows by a straight line (no point is further than {line.residual:.0%} from "
-                f"it) and doubles after {_rounded(half):,} tokens."
-            )
-        else:
-            text += f"; a straight line does not describe it (a point is {line.residual:.0%} away)."
-        found.append(Conclusion("decay", text, tuple(map(_name, some))))
+        found.append(_decay_of(model, test, setting, some))
     return found
+
+
+def _decay_of(model: str, test: str, setting: str, some: Sequence[Measured]) -> Conclusion:
+    low, high = some[0], some[-1]
+    names = tuple(map(_name, some))
+    about = f"{model}: {TESTS[test]} with {setting}"
+    ends = f"{depth_of(high):,} tokens than at {depth_of(low):,}"
+    seen = compare(low.blocks, high.blocks, paired=False)
+    if seen.difference is Difference.NONE:
+        return Conclusion("decay", f"{about}: it is not shown that it is slower at {ends}.", names, shown=False)
+    change = (_figure(high) / _figure(low) - 1) * 100
+    text = f"{about} is {abs(change):.0f} % {'slower' if change < 0 else 'faster'} at {ends}"
+    line = fit([(float(depth_of(result)), 1 / _figure(result)) for result in some])
+    if line.slope > 0 and line.start > 0 and line.residual < _STRAIGHT:
+        doubles = _rounded(line.start / line.slope)
+        text += (
+            f"; the time of a token grows by a straight line (no point is further than {line.residual:.0%} from it) "
+            f"and doubles after {doubles:,} tokens."
+        )
+    else:
+        text += f"; a straight line does not describe it (a point is {line.residual:.0%} away)."
+    return Conclusion("decay", text, names, seen.difference is not Difference.INCOMPARABLE)
 
 
 def _rounded(value: float) -> int:

@@ -76,11 +76,11 @@ CATALOGUE = {
         {"size": 8, "channels": 32, "heads": 2, "context": 16, "tokens": 5, "time": 32, "groups": 8}, images=True,
     ),
     "llm-prompt": Network(
-        "LLM prompt 512", "llm", "tok/s", 197, _LLM | {"tokens": 512, "past": 0}, _TINY_LLM | {"tokens": 8},
+        "LLM prompt", "llm", "tok/s", 197, _LLM | {"tokens": 512, "past": 0}, _TINY_LLM | {"tokens": 8},
         items="tokens", batch=1,
     ),
     "llm-decode": Network(
-        "LLM decode at 512", "llm", "tok/s", 197, _LLM | {"tokens": 1, "past": 512}, _TINY_LLM | {"past": 8},
+        "LLM decode", "llm", "tok/s", 197, _LLM | {"tokens": 1, "past": 512}, _TINY_LLM | {"past": 8},
         items="tokens", trains=False, batch=1,
     ),
 }  # fmt: skip

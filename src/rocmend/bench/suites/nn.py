@@ -58,10 +58,12 @@ class Preset(msgspec.Struct, frozen=True):
 
 PRESETS = {
     "quick": Preset(("resnet-50", "bert-base-128"), (INFERENCE,), 4),
+    "quick-cpu": Preset(("resnet-50", "bert-base-128"), (INFERENCE,), 1, ("float32",)),
     "seed": Preset(SEED, (INFERENCE,), 32),
     "full": Preset(tuple(CATALOGUE), (INFERENCE, TRAINING), 32, ("float16", "bfloat16"), tuple(SETTINGS)),
     "tiny": Preset(tuple(CATALOGUE), (INFERENCE, TRAINING), 4, ("float32",), tiny=True),
 }
+"""What is asked for by name; ``quick-cpu`` is ``quick`` where there is no GPU, whose 16-bit types are slow."""
 
 
 def network_case(  # noqa: PLR0913  each of them is an option of the command

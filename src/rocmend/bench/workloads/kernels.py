@@ -21,7 +21,7 @@ EPSILON = 1e-5
 GROUP, BITS = 64, 4
 SETS_BYTES, MOST_SETS = 512 << 20, 16
 """Sets of arguments are used in turn, so that no cache serves them."""
-COMPOSED = 4.0
+COMPOSED = 2.0
 """Units in the last place, of each value and of the largest one, that torch may be off more: what it composes of
 several functions is rounded between them."""
 

@@ -55,6 +55,8 @@ class ModelRun(Workload):
 
         self.slow = "triton" if device.type == "cuda" else ""
         self._speed, self._mx = speed, mlx.core
+        if not _copied:  # before the model is there: it takes memory of its own
+            _copied.append(speed.copy_gb_s())
         self._generates = parameters["task"] == GENERATION
         self._model, self._config = _model(parameters)
         depth, length, self._count = (int(parameters[name]) for name in ("depth", "prompt", "generate"))
@@ -115,8 +117,6 @@ class ModelRun(Workload):
 
     def detail(self) -> dict[str, Any]:
         """Return what a token must read, how fast memory is copied, and how steps are computed."""
-        if not _copied:
-            _copied.append(self._speed.copy_gb_s())
         about = self._speed.about()
         found = {
             "weight_bytes": self._speed.bytes_of_a_token(self._model, self._config),

@@ -29,7 +29,9 @@ def _numbers(_ctx: click.Context, parameter: click.Parameter, text: str) -> tupl
     parts = [part.strip() for part in text.split(",")] if text.strip() else []
     if not all(part.isdecimal() and int(part[:9]) <= _MOST_TOKENS and len(part) < 9 for part in parts):
         raise UsageError(
-            f"--{parameter.name}", f"{text[:80]!r} is not a list of numbers.", next_step="Write e.g. 0,2048,8192."
+            f"--{parameter.name}",
+            f"{text[:80]!r} is not a list of numbers from 0 to {_MOST_TOKENS:,}.",
+            next_step="Write e.g. 0,2048,8192.",
         )
     return tuple(dict.fromkeys(map(int, parts)))
 

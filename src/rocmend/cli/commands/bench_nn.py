@@ -32,12 +32,20 @@ _PRESETS = ("quick", "seed", "full", "tiny")
         ),
     ),
 )
-@click.option("--model", "models", type=OneOf(CATALOGUE), multiple=True, help="Only this network. Repeatable.")
+@click.option(
+    "--model",
+    "models",
+    metavar="NAME",
+    type=OneOf(CATALOGUE),
+    multiple=True,
+    help=f"Only this network: {', '.join(CATALOGUE)}. Repeatable.",
+)
 @click.option(
     "--preset",
     type=OneOf(_PRESETS),
     default=None,
-    help="quick: two networks (the default); seed: five, batch 32 in fp16; full: all; tiny: tiny ones, to try it.",
+    help="quick (the default): two networks, on a CPU in fp32 and one sample at a time; seed: five, batch 32 in fp16; "
+    "full: all; tiny: tiny ones, to try it.",
 )
 @click.option(
     "--task", "tasks", type=OneOf((INFERENCE, TRAINING)), multiple=True, help="Instead of the preset's. Repeatable."
@@ -70,20 +78,31 @@ def command(
     from rocmend.bench.suites.nn import PRESETS, network_cases
 
     chosen = PRESETS[preset or ("seed" if models else "quick")]
-    cases = network_cases(
-        tuple(dict.fromkeys(models)) or chosen.networks,
-        tuple(dict.fromkeys(tasks)) or chosen.tasks,
-        tuple(_DTYPES[name] for name in dict.fromkeys(dtypes)) or chosen.dtypes,
-        batch or chosen.batch,
-        own_batch=batch is None,
-        tiny=chosen.tiny,
-        definition="own" if own else "auto",
-    )
-    if not cases:
+    quick = chosen is PRESETS["quick"]
+
+    def cases(*, on_cpu: bool) -> list[Case]:
+        taken = PRESETS["quick-cpu"] if quick and on_cpu else chosen
+        return network_cases(
+            tuple(dict.fromkeys(models)) or taken.networks,
+            tuple(dict.fromkeys(tasks)) or taken.tasks,
+            tuple(_DTYPES[name] for name in dict.fromkeys(dtypes)) or taken.dtypes,
+            batch or taken.batch,
+            own_batch=batch is None,
+            tiny=taken.tiny,
+            definition="own" if own else "auto",
+        )
+
+    if not cases(on_cpu=False):
         raise UsageError("--task", f"{', '.join(models)} has no training step.", next_step="Use --task inference.")
-    if chosen is PRESETS["quick"]:
+    if quick:
         common = msgspec.structs.replace(common, quick=True)
-    run_bench("bench nn", common, lambda bench: _suite(bench, cases, chosen.settings))
+    run_bench("bench nn", common, lambda bench: _suite(bench, cases(on_cpu=_on_cpu(bench)), chosen.settings))
+
+
+def _on_cpu(bench: Bench) -> bool:
+    """Return whether there is no GPU to measure, as far as the machine's facts go."""
+    asked, machine = bench.common.device, bench.machine
+    return asked == "cpu" or (asked == "auto" and not machine.indices("gpu") and not machine.value("pci.nvidia_gpus"))
 
 
 def _suite(bench: Bench, cases: list[Case], preset: tuple[str, ...]) -> Networks:

@@ -59,7 +59,7 @@ def command(a: str, b: str, limit: float, *, across: bool, store_path: Path | No
     A and B are each the id of a run, `last`, `last~1` (the one before), or a file that `bench … --json` or `--format
     jsonl` wrote; with @SETTING only that setting of it. Each case is faster, slower, without a difference shown, or
     incomparable, and why. What else differs (versions, machine, variables) is listed. Exit code 1 means that a case is
-    slower than --fail allows, or lost its figure; 2 that nothing can be compared.
+    slower than --fail allows or lost its figure, or that no case could be compared.
     """
     from rocmend.bench.compare import changes_between
     from rocmend.bench.sides import read_side
@@ -80,7 +80,7 @@ def command(a: str, b: str, limit: float, *, across: bool, store_path: Path | No
         raise UsageError(
             "compare", f"{a} and {b} have no case in common.", next_step="Compare runs of the same benchmark."
         )
-    outcome = Outcome("compare", found, FINDINGS if found.worse else CLEAN)
+    outcome = Outcome("compare", found, CLEAN if found.clean else FINDINGS)
     others: dict[str, Callable[[], str | Document | Suite]] = {
         "jsonl": lambda: json_lines(found.changes),
         "junit": lambda: junit_suite(found),
