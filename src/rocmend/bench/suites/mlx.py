@@ -117,10 +117,14 @@ def conclusions(results: Sequence[Measured]) -> list[Conclusion]:
     if timed:
         first = [one for one in timed if one.case.parameters["depth"] == timed[0].case.parameters["depth"]]
         first = [one for one in first if one.setting.id == timed[0].setting.id]
-        text = ", ".join(f"{one.figure:,.1f} tok/s of {one.case.parameters['task']}" for one in first)
+        text = ", ".join(f"{one.case.parameters['task']} {one.figure:,.1f} tok/s" for one in first)
         shares = [one.figure / one.bounds[0].figure for one in first if one.bounds and one.figure]
-        of = f", {shares[0]:.0%} of what a copy of weights and cache for each token allows" if shares else ""
-        said.append(Conclusion("best", f"{text}{of}.", tuple(subject_of(one.case, one.setting) for one in first)))
+        of = f" ({shares[0]:.0%} of reading weights and cache at copy speed)" if shares else ""
+        said.append(
+            Conclusion(
+                "best", f"{text[:1].upper()}{text[1:]}{of}.", tuple(subject_of(one.case, one.setting) for one in first)
+            )
+        )
     by_setting = {one.setting.id: one for one in timed if one.case.parameters["task"] == "generation"}
     for setting, one in by_setting.items():
         if text := executed_text(one.prepared.detail):
