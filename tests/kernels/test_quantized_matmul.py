@@ -11,13 +11,17 @@ np = pytest.importorskip("numpy")
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
+from rocmend import kernels
 from rocmend.core.errors import UsageError
 from rocmend.kernels import backends, executor, select
+from rocmend.kernels.allocate import poisoned
 from rocmend.kernels.executor import Recorder
 from rocmend.kernels.ops.matmul.quantized_matmul import OP, Problem
 from rocmend.kernels.ops.matmul.quantized_matmul.function import quantized_matmul
 from rocmend.kernels.ops.matmul.quantized_matmul.rules import MOST_DEPTH
 from rocmend.kernels.target import Target, by_name
+from rocmend.kernels.tuning import Config
+from rocmend.kernels.tuning.lookup import forced
 
 pytestmark = [pytest.mark.cpu, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 
@@ -206,3 +210,40 @@ def test_lanes_hold_x_up_to_a_depth(group: int, target: str) -> None:
     problem = _problem(group_size=group, columns=2048, rows=1)
     assert _kernel(problem._replace(depth=MOST_DEPTH), by_name(target)) in {"gemv", "lanes"}
     assert _kernel(problem._replace(depth=2 * MOST_DEPTH), by_name(target)) != "gemv"
+
+
+@pytest.mark.parametrize("bits", [2, 4, 8])
+@pytest.mark.parametrize("columns", [1, 3, 4, 7, 13])
+def test_rows_loaded_ahead_and_tiles_that_overlap_change_no_bit(columns: int, bits: int) -> None:
+    """The last tile of weights begins where all its rows exist; 192 is not a power of two, so lanes are masked."""
+    torch.manual_seed(0)
+    w = torch.randint(-(2**31), 2**31, (columns, 192 * bits // 32), dtype=torch.int64).to(torch.int32)
+    scales, biases = torch.rand(2, columns, 3).half()
+    x = torch.randn(1, 192).half()
+    given = (x, w, scales, biases, True, 64, bits)
+    with select.prefer("reference"):
+        wanted = quantized_matmul(*given)
+    found = []
+    for rows, ahead in ((1, 1), (4, 1), (4, 2), (4, 4)):
+        config = Config({"ROWS": rows, "AHEAD": ahead, "WIDE": 2, "hold": 32, "fill": 1, "num_stages": 1})
+        with forced("quantized_matmul", "gemv", config), select.prefer("gemv"), poisoned():
+            found.append(quantized_matmul(*given))
+    for one in found:
+        torch.testing.assert_close(one, wanted, rtol=1e-3, atol=1e-3 * float(wanted.abs().max()))
+        assert torch.equal(one, found[0])
+
+
+@pytest.mark.parametrize("target", ["gfx1151", "gfx942", "sm90"])
+def test_a_tile_has_no_more_rows_than_the_smallest_weights(target: str) -> None:
+    """Else its rows would lie before their first."""
+    x = torch.empty(1, 1024, dtype=torch.bfloat16, device="meta")
+    for columns in ([4096, 3], [1], [8, 5, 4096], [0, 8]):
+        weights = [tuple(one.to("meta") for one in _weights(n, 1024, dtype=torch.bfloat16)) for n in columns]
+        recorder = Recorder(by_name(target))
+        with executor.using(recorder), select.prefer("gemv"):
+            if len(weights) == 1:
+                quantized_matmul(x, *weights[0])
+            else:
+                kernels.quantized_matmul_many(x, weights)
+        (launch,) = recorder.launches
+        assert 1 <= launch.constants["ROWS"] <= min(filter(None, columns))

@@ -81,6 +81,8 @@ def outcome_of(error: Exception) -> dict[str, Any]:
         kind = "oom"
     elif isinstance(error, UnsupportedError):
         return {"outcome": "unsupported", "reason": text, "trace": trace}
+    elif isinstance(error, UnsupportedError):
+        kind, reason = "unsupported", text
     elif isinstance(error, NotImplementedError) or any(words in lower for words in _UNSUPPORTED):
         kind = "unsupported"
     else:

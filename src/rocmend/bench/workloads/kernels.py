@@ -16,6 +16,7 @@ from rocmend.kernels import backends, registry, select
 from rocmend.kernels.op import Op, Tolerance, resolve
 from rocmend.kernels.suite import Call, Maker, compare
 from rocmend.kernels.suite.run import flatten, in_float64
+from rocmend.runner.torch_device import UnsupportedError
 
 EPSILON = 1e-5
 GROUP, BITS = 64, 4
@@ -183,7 +184,7 @@ class Operated(Workload):
             taken = next((name for op, _, name in chosen if op == self._op.name), "")
             tier = next((one.tier for one in backends.known(self._op) if one.name == taken), "")
             if tier != "triton" and not self._on_gpu:
-                raise NotImplementedError(f"without a GPU {taken or 'torch'} computes it here, no kernel of rocmend's")
+                raise UnsupportedError("there is no GPU here, and without one no kernel of rocmend's computes it")
             self._detail["implementation"] = taken
         wide = in_float64(call)
         named = None if self._name == next(iter(self._op.functions)) else self._name

@@ -10,7 +10,7 @@ import torch
 from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.launch import LaunchPlan
 from rocmend.kernels.ops.matmul.quantized_matmul import NAME, gemv_class
-from rocmend.kernels.ops.matmul.quantized_matmul.kernels.gemv import gemv_kernel
+from rocmend.kernels.ops.matmul.quantized_matmul.kernels.gemv import CHAINS, gemv_kernel
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import config_for, with_warps
 
@@ -18,6 +18,9 @@ MOST = 3
 """Weights of a launch."""
 _MOST_LANES = 512
 """Of a program."""
+_LEAST_SUMS = 4
+"""Of a tile."""
+_WAVE64 = 64
 _WORDS = torch.int32
 _TYPES = (None, *(_WORDS, None, None, None) * MOST)
 """What the tensors of a launch are seen as: words may be given as uint32."""
@@ -86,29 +89,37 @@ def plan(
     """
     config = config_for(NAME, "gemv", gemv_class(dtype, bits, gated=gated), target)
     codes, words = 32 // bits, depth * bits // 32
-    wide = min(config["WIDE"], group // codes)
+    wide = max(CHAINS.value, min(config["WIDE"], group // codes, config["hold"] // codes))
     padded = max(next_power_of_2(words), wide)
     lanes = max(target.wave_size, 32)
     warps = max(1, min(_MOST_LANES // lanes, next_power_of_2(cdiv(padded * codes, lanes * config["hold"]))))
-    # Lanes that hold more x than that have no registers for as many rows.
-    rows = config["BLOCK_N"] if padded * codes <= warps * lanes * config["hold"] else 1
-    block = cdiv(rows, 2) if gated else rows
-    tiles = sum(cdiv(n, block * config["PARTS"]) for n in columns)
-    programs = cdiv(config["fill"] * target.units, warps * batch)
-    programs = max(1, min(programs, tiles))
+    wanted = cdiv(config["fill"] * target.units, warps * batch)
+    rows = config["ROWS"]
+    while rows > min(filter(None, columns), default=1):
+        rows //= 2
+    # Where rows are few, more programs hide each other's waits; but sums of fewer rows cost more.
+    while rows * (1 + gated) > _LEAST_SUMS and 2 * sum(cdiv(n, rows) for n in columns) < wanted:
+        rows //= 2
+    tiles = sum(cdiv(n, rows) for n in columns)
+    programs = max(1, min(wanted, tiles))
     programs = cdiv(tiles, cdiv(tiles, programs))  # all with as many tiles, but for the last
+    # Lanes that hold more x than that have no registers for as many rows on their way.
+    ahead = config["AHEAD"] if padded * codes <= warps * lanes * config["hold"] else 1
     constants = {
         "GROUP": group, "BITS": bits, "COUNT": 2 if gated else len(columns), "GATED": gated,
         "EXPERTS": experts is not None, "NORM": eps is not None,
         # Most AMD GPUs have no instruction that rounds to bf16.
         "BY_BITS": eps is not None and dtype == "bfloat16" and target.vendor != "nvidia",
-        "PAIRED": bits == 4 and dtype != "float32", "WORDS": padded, "WIDE": wide, "EVEN": padded == words,
-        "BLOCK_N": block,
+        "PAIRED": bits == 4 and dtype != "float32",
+        # A vector instruction of theirs takes one scalar register: the masks and exponents are in vectors.
+        "APART": target.vendor == "amd" and target.wave_size == _WAVE64,
+        "WORDS": words, "PADDED": padded, "WIDE": wide, "ROWS": rows,
+        "AHEAD": min(ahead, 2 * rows if gated else rows),
     }  # fmt: skip
     types = (*_TYPES, *(experts.types if experts else (None, None)), *(None,) * len(Norm._fields))
     sizes = (*columns, *(0,) * (MOST - len(columns)))
     divisor = experts.divisor if experts else 1
-    numbers = (*sizes, words, depth // group, tiles, programs, x_stride, w_batch, divisor, eps)
+    numbers = (*sizes, tiles, programs, x_stride, w_batch, divisor, eps)
     return LaunchPlan(gemv_kernel, (programs * batch,), constants, with_warps(config, warps), numbers, types)
 
 
