@@ -16,6 +16,7 @@ from rocmend.bench.suite import Bound
 from rocmend.bench.suites import mlx as suite
 from rocmend.bench.suites.mlx import Request, conclusions, model_cases
 from rocmend.core.verdict import Verdict
+from rocmend.mlx.programs import SHAPES
 
 EXECUTED = {
     "executor": "graph", "accelerated": False, "why_not_accelerated": "no C compiler was found", "plans": 4,
@@ -31,7 +32,7 @@ def test_the_shapes_are_those_of_the_program() -> None:
         node.value for node in tree.body if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "CONFIGS"
     )
     assert isinstance(found, ast.Dict)
-    assert sorted(ast.literal_eval(key) for key in found.keys if key is not None) == list(suite.SHAPES)
+    assert sorted(ast.literal_eval(key) for key in found.keys if key is not None) == list(SHAPES)
 
 
 def test_there_is_a_prompt_and_a_generation_for_each_depth() -> None:

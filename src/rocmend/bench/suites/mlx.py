@@ -18,8 +18,6 @@ from rocmend.core.units import count_text
 if TYPE_CHECKING:
     from rocmend.machine.facts import Machine
 
-SHAPES = ("llama-3.1-8b", "qwen3-0.6b", "qwen3-30b-a3b", "tiny")
-"""The built-in shapes of ``rocmend.mlx.programs.speed``, which cannot be imported without ``mlx.core``."""
 _VARIABLE = "ROCMEND_MLX_EXECUTOR"
 COPY = "copy speed"
 SETTINGS = (
@@ -34,7 +32,7 @@ class Request(msgspec.Struct, frozen=True):
 
     Attributes:
         model: A folder or a name of the hub; empty for a shape.
-        shape: One of ``SHAPES``; empty for a model.
+        shape: One of ``rocmend.mlx.programs.SHAPES``; empty for a model.
         depths: Tokens in the cache before the prompt.
         prompt: Tokens of the prompt.
         generate: Steps of the generation.

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from rocmend.bench.suites.mlx import SHAPES
 from rocmend.cli.base import OneOf, rocmend_command
 from rocmend.cli.bench import bench_options, run_bench
 from rocmend.core.errors import UsageError
+from rocmend.mlx.programs import SHAPES
 
 if TYPE_CHECKING:
     from rocmend.bench.suites.mlx import Models, Request
