@@ -21,6 +21,9 @@ settings.load_profile("house")
 
 # Tensors here are small: threads that wait for each other on busy cores take most of the time. Children have one, too.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Kernels are computed in Triton's interpreter, which must be asked for before any is defined, whichever test is first.
+os.environ["TRITON_INTERPRET"] = "1"
+os.environ["ROCMEND_KERNELS_CAPTURE_AFTER"] = "1"  # calls are replayed from the third on
 
 # No test may write into the store or the caches of the person who runs it; workers share their controller's cache.
 _MADE = {"ROCMEND_HOME": tempfile.mkdtemp(prefix="rocmend-tests-")}

@@ -60,8 +60,8 @@ def test_slower_than_the_limit_is_a_finding(installed: Run, runs: Callable[[floa
     assert installed("compare", before, before).code == 0
 
 
-def test_it_reads_as_an_answer_and_a_table(installed: Run, runs: Callable[[float], Path]) -> None:
-    done = installed("compare", str(runs(1.0)), str(runs(1.2)))
+def test_it_reads_as_an_answer_and_a_table(installed: Run, runs: Callable[[float], Path], tmp_path: Path) -> None:
+    done = installed("compare", runs(1.0).name, runs(1.2).name, cwd=tmp_path)
     said = " ".join(done.out.split())
     assert "B against A, 3 cases: slower in 1, no difference shown in 2;" in said
     assert "1 case slower by more than 5 %." in said

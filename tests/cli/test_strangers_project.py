@@ -184,6 +184,7 @@ def test_what_is_not_run_says_why_and_how(answer: Answer) -> None:
 
 
 def test_the_list_names_everything(answer: Answer) -> None:
+    answer("apply")  # what is imported is what was ported
     code, envelope, _ = answer("list")
     assert code == 0
     found = envelope["data"]

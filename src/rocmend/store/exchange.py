@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rocmend.core.documents import open_regular
+from rocmend.core.documents import MALFORMED, decode_json, open_regular
 from rocmend.core.errors import DataError
 from rocmend.core.evidence import Evidence
 from rocmend.core.records import SCHEMA_VERSION
@@ -207,7 +207,7 @@ def _record(line: bytes, machines: Mapping[str, Machine]) -> StoredEvidence:
         found = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
         record_id = msgspec.json.decode(found["id"], type=str)
         text = bytes(found["evidence"]).decode()
-    except (msgspec.MsgspecError, KeyError, UnicodeDecodeError, RecursionError) as error:
+    except (*MALFORMED, KeyError) as error:
         raise DataError("evidence.jsonl", f"it is no record: {type(error).__name__}") from error
     evidence = decode_evidence(text, record_id[:64])
     if evidence.machine not in machines:
@@ -225,8 +225,6 @@ def _bounded(archive: zipfile.ZipFile, info: zipfile.ZipInfo, most: int, path: P
 
 
 def _decoded(data: bytes, kind: Any, path: Path) -> Any:
-    from rocmend.core.documents import decode_json
-
     return decode_json(data, kind, subject=str(path), what="archive of rocmend share")
 
 

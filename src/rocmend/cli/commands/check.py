@@ -232,11 +232,12 @@ def _probe(
         return "Not tried: a captured machine runs nothing. `rocmend probe` tries operations on the machine itself."
     from rocmend.probe.launch import ProbeError
     from rocmend.probe.run import run_probes
+    from rocmend.runner.interpreter import InterpreterError
 
     def tell(name: str, done: int, total: int) -> None:
         progress(name, done, total, "operations")
 
     try:
         return run_probes(selection, machine=machine, knowledge=knowledge, store=store, on_start=tell)
-    except ProbeError as error:
+    except (ProbeError, InterpreterError) as error:
         return f"Not tried with {error.subject}: {error.message} {error.next_step}".strip()
