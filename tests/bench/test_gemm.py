@@ -185,6 +185,7 @@ def _measured(
 
 
 @pytest.mark.cpu
+@pytest.mark.slow
 def test_every_layout_and_dtype_of_a_cpu_is_right() -> None:
     cases = [
         case_of(Shape(33, 48, 64, layout, batch, pad), dtype)
@@ -250,6 +251,7 @@ pathlib.Path(__file__).with_name(os.environ["WHICH"]).write_text(json.dumps(foun
 
 
 @pytest.mark.cpu
+@pytest.mark.slow
 def test_a_process_has_the_variables_of_its_setting_and_no_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

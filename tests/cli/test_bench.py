@@ -67,6 +67,7 @@ def test_a_run_is_measured_kept_and_gone_on_with(installed: Run, tmp_path: Path)
 
 
 @pytest.mark.cpu
+@pytest.mark.slow
 def test_a_device_that_is_not_there_is_an_error_and_says_what_to_do(installed: Run) -> None:
     done = installed(*SMALL, "--no-store", "--device", "cuda:77")
     assert (done.code, done.out) == (2, "")
@@ -138,6 +139,7 @@ def test_a_figure_whose_clocks_were_not_steady_is_marked_and_says_why() -> None:
 
 
 @pytest.mark.cpu
+@pytest.mark.slow
 def test_memory_is_measured_and_drawn(installed: Run, tmp_path: Path) -> None:
     page = tmp_path / "memory.html"
     sizes = [word for size in ("4KiB", "8KiB", "16KiB") for word in ("--size", size)]

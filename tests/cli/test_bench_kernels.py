@@ -15,6 +15,7 @@ Run = Callable[..., Done]
 
 
 @pytest.mark.cpu
+@pytest.mark.slow
 def test_without_a_gpu_torch_has_a_figure_and_ours_is_unsupported(installed: Run, tmp_path: Path) -> None:
     for package in ("torch", "triton"):
         if importlib.util.find_spec(package) is None:

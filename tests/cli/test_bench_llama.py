@@ -70,6 +70,7 @@ def test_each_back_end_is_measured_at_each_depth(bench: Bench, installed: Callab
     assert rows["tg128", "cpu"]["prepared"]["subject"]["gfx_target"] == "cpu"  # type: ignore[index]
 
 
+@pytest.mark.slow
 def test_an_old_build_is_driven_with_the_options_it_has(bench: Bench, tmp_path: Path) -> None:
     fake.write_program(tmp_path, old=True)
     rows = bench("--depth", "0,512", "--load", "none", "--generate", "")
@@ -83,6 +84,7 @@ def test_an_old_build_is_driven_with_the_options_it_has(bench: Bench, tmp_path: 
     assert rows["pp512", "cpu,load=none"]["prepared"]["subject"]["gfx_target"] == "cpu"  # type: ignore[index]
 
 
+@pytest.mark.slow
 def test_each_failure_has_its_verdict_and_the_others_go_on(bench: Bench, tmp_path: Path) -> None:
     fake.write_program(tmp_path, faults={"pp24": "abort", "pp32": "oom", "pp48": "said", "pp64": "nothing"})
     rows = bench("--generate", "", "--prompt", "24,32,48,64,80", "--backend", "rocm", code=1)
@@ -108,12 +110,14 @@ def test_a_gpu_run_that_computes_on_the_cpu_gets_no_figure(bench: Bench, tmp_pat
     assert rows["pp64", "cpu"]["verdict"] == "pass"
 
 
+@pytest.mark.slow
 def test_a_test_that_fails_or_hangs_leaves_the_others(bench: Bench, tmp_path: Path) -> None:
     fake.write_program(tmp_path, faults={"pp512@d512": "abort", "tg128": "hang"})
     rows = bench("--backend", "rocm", "--depth", "0,512", "--limit", "3s", code=1)
     assert [row["verdict"] for row in rows.values()] == ["pass", "crash", "hang", "pass"]
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_after_a_kill(bench: Bench, tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     fake.write_program(tmp_path, faults={"pp512@d512": "killed", "mark": str(mark)})
@@ -124,6 +128,7 @@ def test_a_run_goes_on_after_a_kill(bench: Bench, tmp_path: Path) -> None:
     assert [row["started_at"] for row in again.values()] == [row["started_at"] for row in first.values()]
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_itself_goes_on_where_it_was(bench: Bench, tmp_path: Path) -> None:
     mark, store = tmp_path / "mark", tmp_path / "evidence.sqlite"
     fake.write_program(tmp_path, faults={"tg128": "waits", "mark": str(mark)})
@@ -151,6 +156,7 @@ def test_a_run_that_was_killed_itself_goes_on_where_it_was(bench: Bench, tmp_pat
     assert str(rows["pp512", "rocm"]["started_at"]) < str(rows["tg128", "rocm"]["started_at"])
 
 
+@pytest.mark.slow
 def test_wrong_text_gets_no_figure(bench: Bench, tmp_path: Path) -> None:
     fake.write_program(tmp_path)
     fake.write_completion(tmp_path, {"ROCm0": "GGGG GGGG " * 8, "none": "Mercury, Venus, Earth and Mars"})

@@ -15,6 +15,7 @@ Run = Callable[..., Done]
 
 
 @pytest.mark.cpu
+@pytest.mark.slow
 def test_a_tiny_model_is_measured_and_kept(installed: Run, tmp_path: Path) -> None:
     for package in ("torch", "mlx_lm"):
         if importlib.util.find_spec(package) is None:

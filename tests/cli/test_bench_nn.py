@@ -50,6 +50,7 @@ def test_a_task_that_a_network_does_not_have_is_refused(rocmend: Run) -> None:
     assert "no training step" in done.err
 
 
+@pytest.mark.slow
 def test_a_quick_look_at_a_cpu_is_one_sample_in_fp32(rocmend: Run) -> None:
     listed = rocmend("bench", "nn", "--device", "cpu", "--list", "--json")
     assert [one["id"] for one in json.loads(listed.out)["data"]["cases"]] == [
