@@ -64,6 +64,7 @@ def test_choose_has_a_command_with_the_target_in_it(rocmend: Run) -> None:
     assert not any("{" in choice["command"] for choice in choices)
 
 
+@pytest.mark.slow
 def test_choose_says_which_cautions_concern_this_gpu(rocmend: Run) -> None:
     strix = rocmend("wheel", "choose", "--target", "strix-halo", "--all").out
     assert "convolutions on this GPU" in " ".join(strix.split())
@@ -145,6 +146,7 @@ def test_an_override_goes_once_a_native_build_is_there(rocmend: Run, workload: s
     assert "\nunset HSA_OVERRIDE" not in text  # what is there runs only with it
 
 
+@pytest.mark.slow
 def test_ways_are_called_what_they_are(installed: Run) -> None:
     """No way is called by a fragment of its command, and no two alike."""
     for package in ("torch", "vllm", "flash-attn"):

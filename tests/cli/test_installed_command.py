@@ -34,6 +34,7 @@ def data(done: Any) -> Any:
 SWITCH = "TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL"
 
 
+@pytest.mark.slow
 def test_an_experimental_switch_is_no_step_of_a_healthy_machine(installed: Run) -> None:
     """Only optional steps: every form says that nothing needs to be done."""
     for form in ("human", "html", "md"):
@@ -209,6 +210,7 @@ def test_a_capture_is_described_as_json(installed: Run, tmp_path: Path) -> None:
     assert data(done)["directory"].endswith("c")
 
 
+@pytest.mark.slow
 def test_what_is_not_there_is_an_error(installed: Run, tmp_path: Path) -> None:
     calls = (
         ("machine", "show", "nope"), ("store", "ls", "--kind", "foo", "--store", str(tmp_path)),
@@ -312,6 +314,7 @@ UNTREATED = (
 )
 
 
+@pytest.mark.slow
 def test_only_guards_that_leave_rocm_out_are_reported(installed: Run, tmp_path: Path) -> None:
     for name, guards in (("treated", TREATED), ("untreated", UNTREATED)):
         (tmp_path / name).mkdir()

@@ -69,6 +69,7 @@ def test_each_fact_that_differs_is_followed_by_its_old_and_new_value(
         assert f"\n{key}\n  strix-halo: {old}\n  strix-halo-healthy: {new}\n" in shown
 
 
+@pytest.mark.slow
 def test_clocks_loads_and_counts_are_noise(tmp_path: Path) -> None:
     shutil.copytree(MACHINES / "strix-halo", tmp_path / "later")
     (clock,) = (tmp_path / "later" / "root" / "sys").rglob("pp_dpm_sclk")

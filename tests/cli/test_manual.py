@@ -21,6 +21,7 @@ def test_every_command_has_a_page() -> None:
     assert set(manual_pages()) == {"rocmend.1", *(f"rocmend-{path.replace(' ', '-')}.1" for path in command_modules())}
 
 
+@pytest.mark.slow
 def test_a_page_is_printed_as_it_was_written(tmp_path: Path) -> None:
     if shutil.which("groff") is None:
         pytest.skip("groff is not installed")

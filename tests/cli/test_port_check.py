@@ -25,6 +25,7 @@ def test_a_check_ports_and_proves_a_copy(rocmend: Rocmend, project: Path, tmp_pa
     assert f"Port of {project}: " in head
 
 
+@pytest.mark.slow
 def test_a_check_of_an_applied_port_says_what_its_verification_says(
     rocmend: Rocmend, project: Path, tmp_path: Path
 ) -> None:

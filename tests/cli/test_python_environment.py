@@ -38,6 +38,7 @@ def environment(at: Path, *, torch: bool = False) -> Path:
     return at
 
 
+@pytest.mark.slow
 def test_the_order(tmp_path: Path) -> None:
     asked, active, folder = (environment(tmp_path / name, torch=True) for name in ("asked", "active", ".venv"))
     bare = environment(tmp_path / "bare")

@@ -128,6 +128,7 @@ def raw(tmp_path: Path) -> Path:
     ],
     ids=" ".join,
 )
+@pytest.mark.slow
 def test_names_of_a_capture_that_nobody_redacted_are_replaced(words: list[str], raw: Path, tmp_path: Path) -> None:
     done = run(*words, *([] if "diff" in words else ["--machine"]), raw, cwd=tmp_path)
     assert done.returncode in {0, 1}, done.stderr

@@ -81,6 +81,7 @@ def _wanted(x: Any, parts: Any, chosen: Any) -> Any:
 
 
 @pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.slow
 def test_a_few_rows_in_a_half_type(bits: int) -> None:
     generator = torch.Generator().manual_seed(7)
     # 9 groups and 23 rows of weights: the last step of K, and the last program's outputs, are not full.
@@ -289,6 +290,7 @@ def test_one_index_stretched_over_many_pairs(tier: str) -> None:
 
 @pytest.mark.parametrize("bits", [2, 4, 8])
 @pytest.mark.parametrize("index", ["int64", "int32", "uint32"])
+@pytest.mark.slow
 def test_rows_by_themselves_find_their_x_and_their_expert(index: str, bits: int) -> None:
     generator = torch.Generator().manual_seed(bits)
     parts = quantize(torch.randn(4, 19, 96, generator=generator), group_size=32, bits=bits)

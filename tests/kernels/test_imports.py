@@ -59,6 +59,7 @@ def test_an_ops_declaration_imports_neither_torch_nor_triton() -> None:
     assert found == []
 
 
+@pytest.mark.slow
 def test_every_public_function_is_there_without_triton() -> None:
     """Each op has a reference in torch: on Windows, say, that is all there is."""
     pytest.importorskip("torch")

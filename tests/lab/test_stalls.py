@@ -108,6 +108,7 @@ def test_a_pause_of_rocmend_is_no_hang(kept: dict[str, Evidence], who: str) -> N
     assert 1.5 < evidence.detail["stalled_s"] < 5
 
 
+@pytest.mark.slow
 def test_a_hang_that_goes_on_after_a_pause_is_found(kept: dict[str, Evidence]) -> None:
     evidence = kept["hang"]
     assert evidence.verdict is Verdict.HANG, evidence.reason

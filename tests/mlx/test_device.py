@@ -18,6 +18,9 @@ from rocmend.mlx.node import current
 
 pytestmark = pytest.mark.cpu
 
+OTHERS = 1 << 16
+"""Bytes that other tests' arrays in this process may hold; those here are of a megabyte."""
+
 
 def in_thread(work: Any) -> Any:
     found: list[Any] = []
@@ -152,11 +155,11 @@ def test_what_is_read_counts_towards_the_peak(tmp_path: Path) -> None:
     x = mx.load(file)
     mx.eval(x)
     # tensors that no evaluation was asked for, and that others in this process hold, may or may not be in it
-    assert x.nbytes <= mx.get_peak_memory() <= before + x.nbytes
+    assert x.nbytes <= mx.get_peak_memory() <= before + x.nbytes + OTHERS
     y = mx.load(file) * 2
     del x
     mx.eval(y)
-    assert y.nbytes <= mx.get_peak_memory() <= before + y.nbytes
+    assert y.nbytes <= mx.get_peak_memory() <= before + y.nbytes + OTHERS
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU's memory is counted by torch")
@@ -169,7 +172,7 @@ def test_the_peak_does_not_count_what_was_in_between() -> None:
     y = mx.abs(mx.stop_gradient(mx.abs(x)).reshape(2, -1).T)
     del x
     mx.eval(y)
-    assert mx.get_peak_memory() == before
+    assert before <= mx.get_peak_memory() <= before + OTHERS
 
 
 @pytest.mark.parametrize("setter", [mx.set_memory_limit, mx.set_cache_limit, mx.set_wired_limit])

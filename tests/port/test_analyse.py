@@ -56,6 +56,7 @@ def test_one_file_is_a_project_of_one(project: Path) -> None:
     assert found(analysis) == [("train.py", "PY01")]
 
 
+@pytest.mark.slow
 def test_rules_are_chosen_by_id_and_by_beginning(project: Path) -> None:
     every = {rule for _, rule in found(analyse(project))}
     of_cuda = {rule for rule in every if rule.startswith("CU")}
@@ -238,6 +239,7 @@ def test_a_file_written_as_it_was_read_is_looked_at_again(project: Path) -> None
 
 
 @pytest.mark.usefixtures("steady_times")
+@pytest.mark.slow
 def test_a_touched_file_is_known_by_its_content(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = analyse(project)
     old(project)
@@ -261,6 +263,7 @@ def test_a_damaged_cache_is_built_anew(project: Path, harm: object) -> None:
     assert not analyse(project).notes
 
 
+@pytest.mark.slow
 def test_other_rules_make_a_cache_void(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     analyse(project)
     monkeypatch.setattr(cache_module, "rules_fingerprint", lambda: "other")
@@ -320,6 +323,7 @@ def test_a_file_that_ends_its_process_costs_itself(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("failing_workers")
+@pytest.mark.slow
 def test_a_file_that_takes_too_long_is_skipped_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache_module, "_RACY_NS", 0)
     (tmp_path / "pyproject.toml").write_text("[tool.rocmend.port]\ntime-limit-s = 3.0\n", encoding="utf-8")

@@ -138,6 +138,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("patient")
+@pytest.mark.slow
 def test_a_device_that_hangs_when_it_is_used_first_is_said_so(faults: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "device-hangs").touch()
     env = {**faults, "ROCMEND_TEST_COUNT": str(tmp_path)}

@@ -109,6 +109,7 @@ def test_phases_make_the_timeline_and_name_the_silence(run_python: Run, tmp_path
     assert result.time_ms < 1500 + 3000
 
 
+@pytest.mark.slow
 def test_slow_first_run_is_told_and_not_ended() -> None:
     events: list[Event] = []
     spec = AttemptSpec(
@@ -125,6 +126,7 @@ def test_slow_first_run_is_told_and_not_ended() -> None:
     assert "torch.compile" in told[0]
 
 
+@pytest.mark.slow
 def test_slow_first_run_is_ended_where_allowance_is_refused() -> None:
     spec = AttemptSpec(
         "compile",

@@ -185,6 +185,7 @@ def test_a_pod_that_is_lost(cluster: FakeCluster, spec: AttemptSpec) -> None:
     assert "on node node-a was deleted by someone else" in outcome.exit.infra
 
 
+@pytest.mark.slow
 def test_a_pod_that_is_lost_while_nobody_watches(cluster: FakeCluster, spec: AttemptSpec) -> None:
     def scenario() -> None:
         job = cluster.await_job()
@@ -201,6 +202,7 @@ def test_a_pod_that_is_lost_while_nobody_watches(cluster: FakeCluster, spec: Att
     assert "was deleted by someone else" in outcome.exit.infra
 
 
+@pytest.mark.slow
 def test_waiting_for_a_node_and_an_image_is_no_silence(cluster: FakeCluster, spec: AttemptSpec) -> None:
     """The run loop begins to count when the container runs; a hang of it is still one."""
 

@@ -122,6 +122,7 @@ def test_a_crash_is_a_signal_s_status(server: Server) -> None:
 
 
 @pytest.mark.parametrize(("script", "spins"), [("while :; do :; done", True), ("sleep 60", False)])
+@pytest.mark.slow
 def test_silence_is_told_apart_over_there(server: Server, script: str, spins: bool) -> None:
     begin = time.monotonic()
     asked: list[float] = []
@@ -142,6 +143,7 @@ def test_silence_is_told_apart_over_there(server: Server, script: str, spins: bo
     assert states <= ({"R", "S"} if spins else {"S"})
 
 
+@pytest.mark.slow
 def test_what_ignores_term_and_what_it_leaves_behind_is_killed(server: Server) -> None:
     script = "trap '' TERM; (setsid sleep 600 & setsid sleep 601) & echo begun; while :; do sleep 1; done"
     steps: list[float] = []
@@ -162,6 +164,7 @@ def test_what_ignores_term_and_what_it_leaves_behind_is_killed(server: Server) -
     assert with_marker(handle.attempt) == []
 
 
+@pytest.mark.slow
 def test_a_daemon_left_behind_does_not_outlive_its_command(server: Server) -> None:
     handle = SshExecutor().start(attempt(server, "sh", "-c", "setsid sleep 600 >/dev/null 2>&1 </dev/null & echo done"))
     outcome = drive(handle)
@@ -260,6 +263,7 @@ def test_a_connection_lost_is_infra_and_nothing_goes_on_over_there(server: Serve
     assert with_marker(handle.attempt) == []
 
 
+@pytest.mark.slow
 def test_a_host_that_is_gone_for_good_is_said_so(server: Server) -> None:
     handle = SshExecutor().start(attempt(server, "sh", "-c", "echo begun; sleep 600"))
     cut: list[int] = []
@@ -298,6 +302,7 @@ def test_a_killed_rocmend_leaves_nothing_over_there(server: Server) -> None:
     assert await_end(name) == []
 
 
+@pytest.mark.slow
 def test_a_handle_closed_while_it_runs_leaves_nothing(server: Server) -> None:
     handle = SshExecutor().start(attempt(server, "sleep", "600"))
     deadline = time.monotonic() + 10
@@ -380,6 +385,7 @@ def test_a_secret_stands_on_no_command_line_of_either_side(server: Server) -> No
         ("trap '' TERM; echo begun; while :; do :; done", Verdict.HANG, Silence.SPINNING),
     ],
 )
+@pytest.mark.slow
 def test_verdicts_over_ssh(server: Server, script: str, verdict: Verdict, silence: Silence | None) -> None:
     result = run_attempt(attempt(server, "sh", "-c", script, limits=Limits(silence_s=4, grace_s=1)))
     assert (result.verdict, result.silence) == (verdict, silence), result

@@ -147,6 +147,7 @@ def test_a_register_that_a_comparison_wrote_is_not_known_any_more() -> None:
     assert walk(read_listing(text, "k"), _kernarg(64, 0), (0, 0, 0)).guessed == 1
 
 
+@pytest.mark.slow
 def test_a_loop_without_end_is_cut() -> None:
     endless: Listing = read_listing(LOOP.replace("s_add_i32 s6, s6, 64", "s_add_i32 s6, s6, 0"), "k")
     assert walk(endless, _kernarg(64, 0), (0, 0, 0)).cut

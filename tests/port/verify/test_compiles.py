@@ -52,6 +52,7 @@ def test_a_headers_place_in_the_project_is_found(ported: Ported) -> None:
     assert made.status is Status.PASSED, made.evidence
 
 
+@pytest.mark.slow
 def test_the_folder_in_which_one_stands_is_the_project(ported: Ported) -> None:
     """A file of the project is not taken for one outside where the folder is given as ``.``."""
     files = {
