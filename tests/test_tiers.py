@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.tiers import CASES
 
 TOP = Path(__file__).parents[1]
 FILE = """
@@ -46,17 +45,8 @@ def test_fast_and_rest_are_all(tree: Path) -> None:
     fast, rest, every = (ids(tree, tier) for tier in ("fast", "rest", "all"))
     assert sorted(fast + rest) == sorted(every)
     assert len(every) == 102
-    assert len(fast) == 1 + CASES
     names = {one.partition("::")[2] for one in fast}
-    assert {"test_one", "test_many[0]", "test_many[50]", "test_many[99]"} <= names
-    assert "test_long" not in names
-
-
-def test_a_case_that_is_added_moves_few(tree: Path) -> None:
-    before = set(ids(tree, "fast"))
-    file = tree / "tests" / "room" / "test_file.py"
-    file.write_text(FILE.replace("range(50)", 'range(50), "new"'))
-    assert len(before & set(ids(tree, "fast"))) >= len(before) - 1
+    assert names == {"test_one", "test_many[0]", "test_many[50]", "test_many[99]"}
 
 
 @pytest.mark.parametrize("workers", ["0", pytest.param("2", marks=pytest.mark.slow)])

@@ -1,9 +1,8 @@
 """Which tests are in the fast tier (``make test``) and which in the rest (``make test-rest``).
 
 A test is in the fast tier unless it, its file or its case is marked ``slow``. Of a test with many parametrised cases
-the fast tier holds ``CASES``: the first, the last, those marked ``fast``, and others by a hash of their names, so that
-the choice is the same on every machine and changes for no other test when one is added. All tests are in one of the
-two; without ``--tier`` both run.
+the fast tier holds the first, the last and those marked ``fast``. All tests are in one of the two; without ``--tier``
+both run.
 
 ``--times`` prints what the tests cost in processor time, child processes included, which a busy machine changes little.
 """
@@ -11,7 +10,6 @@ two; without ``--tier`` both run.
 from __future__ import annotations
 
 import os
-import zlib
 from collections import defaultdict
 from collections.abc import Generator, Iterable
 from pathlib import Path
@@ -19,8 +17,6 @@ from typing import Any
 
 import pytest
 
-CASES = 3
-"""Cases of one parametrised test that are in the fast tier."""
 LIMIT_S = 1.5
 """Processor time of a test, its cases in the fast tier together, from which on it should be marked ``slow``."""
 SHOWN = 25
@@ -92,13 +88,8 @@ def chosen(items: Iterable[pytest.Item]) -> set[str]:
 
 
 def _sample(cases: list[pytest.Item]) -> list[pytest.Item]:
-    if len(cases) <= CASES:
-        return cases
-    named = [case for case in cases if case.get_closest_marker("fast")]
-    ends = [case for case in (cases[0], cases[-1]) if case not in named]
-    others = [case for case in cases[1:-1] if case not in named]
-    others.sort(key=lambda case: zlib.crc32(case.nodeid.encode()))
-    return [*named, *ends, *others[: max(CASES - len(named) - len(ends), 0)]]
+    last = len(cases) - 1
+    return [case for place, case in enumerate(cases) if place in {0, last} or case.get_closest_marker("fast")]
 
 
 def function(nodeid: str) -> str:

@@ -37,6 +37,8 @@ def storage_errors(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise _of_sqlite(path, error) from error
+    except UnicodeDecodeError as error:  # SQLite's own message quotes what the damaged tables are called
+        raise damaged(path, "its text is not UTF-8") from error
     except OSError as error:
         raise _of_system(path, error) from error
 
