@@ -67,6 +67,7 @@ def test_settings_are_timed_in_turn_and_figures_follow() -> None:
     assert turns == ["slow", "fast", "fast", "slow", "fast", "slow"]
     assert suite.log[-2:] == ["close fast", "close slow"]
     assert run.clean
+    assert not run.group, "without a store there is no run to name"
 
 
 def test_wrong_output_has_no_figure_and_others_go_on(tmp_path: Path) -> None:

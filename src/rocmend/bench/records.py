@@ -79,7 +79,7 @@ class BenchRun(msgspec.Struct, frozen=True, omit_defaults=True):
     """A run of a suite.
 
     Attributes:
-        group: Its id in the store; ``--resume`` takes it.
+        group: Its id in the store; ``--resume`` takes it. Empty where nothing is kept.
         suite: The suite's name.
         title: What it measures.
         settings: The settings, the one that others are compared with first.

@@ -74,7 +74,7 @@ def new_group(suite: str) -> str:
 
 def _finished(store: Store | None, suite: Suite, group: str | None) -> tuple[str, dict[str, Measured]]:
     if group is None:
-        return new_group(suite.name), {}
+        return new_group(suite.name) if store is not None else "", {}
     if store is None:
         raise UsageError("--resume", "a run can only be resumed from a store.")
     if group == "last":

@@ -26,7 +26,7 @@ MOST_NAMED = 6
 def run_document(run: BenchRun, pictures: Sequence[Block] = ()) -> Document:
     """Lay out a run: the answer, the figures, what has none and why, and where it ran."""
     summary, tone = run_summary(run)
-    footer = f"Run {run.group}: `rocmend store ls --group {run.group}` lists its records."
+    footer = f"Run {run.group}: `rocmend store ls --group {run.group}` lists its records." if run.group else ""
     return Document(run.title, summary, tone, tuple(run_blocks(run, pictures)), footer)
 
 
