@@ -140,7 +140,7 @@ def test_a_figure_throttled_by_heat_is_compared_only_within_its_run(measured: Ma
 
 def test_two_machines_with_the_same_gpu_are_told_apart(measured: Make) -> None:
     a, b = measured("a", 1.0), measured("a", 1.2, started=LATER)
-    places = ({"product": "Framework Desktop"}, {"product": "EVO-X2"}, {})
+    places: tuple[dict[str, str], ...] = ({"product": "Framework Desktop"}, {"product": "EVO-X2"}, {})
     here, there, nowhere = (msgspec.structs.replace(b, machine=place) for place in places)
     a = msgspec.structs.replace(a, machine=places[0])
     assert compared(a, there).reason == "other machine: Framework Desktop, then EVO-X2"
