@@ -87,13 +87,15 @@ def _avoid_norm_first(problem: Problem, target: Target) -> str | None:
     return _avoid_lanes(_without_norm(problem), target)
 
 
-def _avoid_lanes(problem: Problem, _target: Target) -> str | None:
+def _avoid_lanes(problem: Problem, target: Target) -> str | None:
     return first_reason(
         (
             problem.rows <= MOST_ROWS,
             f"with {problem.rows} rows of x, more than {MOST_ROWS}, saving launches gains little",
         ),
         (backends.MEASURED, "only Triton 3.6 lays weights out in lanes as it needs them"),
+        # H200, 4 bits: RMSNorm and 4096 against 6144 rows 8.5 µs for 12.0, against a pair of 14336 27.4 for 33.0.
+        (_rejects_gemv(problem, target) is not None, "gemv computes one row of x in less time"),
     )
 
 
