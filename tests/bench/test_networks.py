@@ -106,6 +106,7 @@ def test_every_network_passes_and_its_samples_differ(name: str) -> None:
     # else one that heeds no input would pass
     assert any(workload.distance([one[:1]], [one[1:2]]) > 0.2 for one in outputs)
     assert run.detail()["error"] < run.detail()["allowed"] / 2
+    assert run.detail().get("attention") == (None if name.startswith("resnet") else "flash")
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
