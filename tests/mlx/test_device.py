@@ -18,9 +18,6 @@ from rocmend.mlx.node import current
 
 pytestmark = pytest.mark.cpu
 
-OTHERS = 1 << 16
-"""Bytes that other tests' arrays in this process may hold; those here are of a megabyte."""
-
 
 def in_thread(work: Any) -> Any:
     found: list[Any] = []
@@ -173,6 +170,26 @@ def test_the_peak_does_not_count_what_was_in_between() -> None:
     del x
     mx.eval(y)
     assert mx.get_peak_memory() == before
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU's memory is counted by torch")
+def test_what_gc_freeze_hides_is_counted() -> None:
+    """Servers freeze before they fork."""
+    x = mx.ones((1 << 18,))
+    mx.eval(x)
+    gc.freeze()
+    try:
+        assert mx.get_active_memory() >= x.nbytes
+        mx.reset_peak_memory()
+        frozen = mx.get_active_memory()
+        y = mx.ones((1 << 18,))
+        mx.eval(y)
+        assert y.nbytes <= mx.get_peak_memory() <= frozen + y.nbytes
+        size = x.nbytes
+        del x, y
+        assert mx.get_active_memory() == frozen - size
+    finally:
+        gc.unfreeze()
 
 
 @pytest.mark.parametrize("setter", [mx.set_memory_limit, mx.set_cache_limit, mx.set_wired_limit])
