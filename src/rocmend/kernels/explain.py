@@ -103,7 +103,7 @@ def explain(op: Op, problem: Problem, target: Target, *, here: bool, product: st
     cost = op.cost(problem)
     rows: tuple[RecordRow, ...] = ()
     if chosen is not None and chosen.tier == "triton":
-        own = chosen.record_class(problem, target) if chosen.record_class else kind
+        own = chosen.record_class(problem) if chosen.record_class else kind
         rows = tuple(applicable(op, own, target, chosen.name if chosen.record_class else ""))
     dtype = str(getattr(problem, "dtype", "float16"))
     floor = _floor(product, target, cost.flops, cost.bytes, dtype) if product else None

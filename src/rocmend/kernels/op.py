@@ -66,7 +66,7 @@ class Implementation:
         avoid: Says why it is not taken unless it is asked for by name: another implementation is faster.
         vendor: The only vendor whose GPUs it is for, e.g. ``nvidia``; empty for any.
         aligned: Whether it takes only tensors that begin at multiples of 16 bytes.
-        record_class: Names a problem's class of its tuning records on a target; None where no records have its name.
+        record_class: Names a problem's class of its tuning records; None where no records have its name.
     """
 
     name: str
@@ -77,7 +77,7 @@ class Implementation:
     avoid: Rule = lambda _problem, _target: None
     vendor: str = ""
     aligned: bool = False
-    record_class: Callable[[Problem, Target], str] | None = None
+    record_class: Callable[[Problem], str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

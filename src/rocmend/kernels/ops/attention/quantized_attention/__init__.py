@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rocmend.kernels.common.floats import bytes_of, rejects_dtype
+from rocmend.kernels.common.floats import bytes_of, kernel, rejects_dtype
 from rocmend.kernels.op import Cost, Implementation, Tolerance, first_reason
 from rocmend.kernels.ops.attention.attention_decode import rows_of, shape_class, split_kernels, uses_matrix
 from rocmend.kernels.registry import declare
@@ -80,14 +80,13 @@ OP = declare(
     summary="Scaled dot-product attention over an affine-quantized KV cache.",
     problem=Problem,
     implementations=(
-        Implementation(
+        kernel(
             "grouped",
-            "triton",
-            "host:grouped",
             _rejects_grouped,
             note="few rows; a matrix product a group of codes, scaled afterwards",
             avoid=_avoid_grouped,
-            record_class=lambda problem, _target: shape_class(problem),
+            record_class=shape_class,
+            file="host",
         ),
         *split_kernels(rejects_split, ("half-d256", "float-d128", "float-d256")),
         Implementation("torch", "reference", "reference:quantized_attention"),

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from rocmend.kernels import backends
-from rocmend.kernels.common.floats import bytes_of
-from rocmend.kernels.op import Cost, Implementation, Op, Tolerance, first_reason
+from rocmend.kernels.common.floats import bytes_of, kernel, tolerances
+from rocmend.kernels.op import Cost, Tolerance, first_reason
 from rocmend.kernels.ops.matmul.quantized_matmul.rules import rejects_row
-from rocmend.kernels.registry import register
+from rocmend.kernels.registry import declare
 from rocmend.kernels.target import Target
 
-HERE = "rocmend.kernels.ops.matmul.quantized_projections"
 HIDDEN = 1 << 26
 """Weights of a gated pair up to which normalising x in every program costs no more than a launch of its own.
 
@@ -109,58 +108,39 @@ def _cost(problem: Problem) -> Cost:
     )
 
 
-OP = register(
-    Op(
-        name="quantized_projections",
-        summary="Up to three products of x or its RMSNorm with quantized weights in one launch, or a gated pair.",
-        functions={
-            "quantized_matmul_many": f"{HERE}.function:quantized_matmul_many",
-            "quantized_swiglu": f"{HERE}.function:quantized_swiglu",
-            "rms_norm_projections": f"{HERE}.function:rms_norm_projections",
-        },
-        reference=f"{HERE}.reference:quantized_matmul_many",
-        problem=Problem,
-        implementations=(
-            Implementation(
-                "lanes",
-                "triton",
-                f"{HERE}.host:lanes",
-                _rejects_lanes,
-                note="up to 8 rows of x in one launch",
-                avoid=_avoid_lanes,
-                vendor="nvidia",
-            ),
-            Implementation(
-                "norm_first",
-                "triton",
-                f"{HERE}.host:apart",
-                _rejects_norm_first,
-                note="the norm is a launch of its own: kernels for the matrix unit take the products",
-                avoid=_avoid_norm_first,
-                vendor="nvidia",
-            ),
-            Implementation(
-                "gemv",
-                "triton",
-                f"{HERE}.host:gemv",
-                _rejects_gemv,
-                note="one row of x, in one launch",
-                avoid=_avoid_gemv,
-            ),
-            Implementation("apart", "triton", f"{HERE}.host:apart", note="one after another"),
+OP = declare(
+    __name__,
+    summary="Up to three products of x or its RMSNorm with quantized weights in one launch, or a gated pair.",
+    functions=("quantized_matmul_many", "quantized_swiglu", "rms_norm_projections"),
+    problem=Problem,
+    implementations=(
+        kernel(
+            "lanes",
+            _rejects_lanes,
+            note="up to 8 rows of x in one launch",
+            avoid=_avoid_lanes,
+            vendor="nvidia",
+            file="host",
         ),
-        dtypes=("float32", "float16", "bfloat16"),
-        domain="Formats as in quantized_matmul; w with two axes; affine scales have the dtype of x.",
-        cost=_cost,
-        # As quantized_matmul; a gate adds the roundings of both products, of the sigmoid and of silu; a norm those of
-        # the sum and of each element of x, which is half an eps of x twice.
-        tolerance={
-            "float32": Tolerance(ulps=4, scaled=8e-6),
-            "float16": Tolerance(ulps=3, scaled=2.0**-10),
-            "bfloat16": Tolerance(ulps=3, scaled=2.0**-7),
-        },
-        cases=f"{HERE}.cases:cases",
-        formats=f"{HERE}.cases:formats",
-        sources=("https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.quantized_matmul.html",),
-    )
+        kernel(
+            "norm_first",
+            _rejects_norm_first,
+            note="the norm is a launch of its own: kernels for the matrix unit take the products",
+            avoid=_avoid_norm_first,
+            vendor="nvidia",
+            function="apart",
+            file="host",
+        ),
+        kernel("gemv", _rejects_gemv, note="one row of x, in one launch", avoid=_avoid_gemv, file="host"),
+        kernel("apart", note="one after another", file="host"),
+    ),
+    domain="Formats as in quantized_matmul; w with two axes; affine scales have the dtype of x.",
+    cost=_cost,
+    # As quantized_matmul; a gate adds the roundings of both products, of the sigmoid and of silu; a norm those of
+    # the sum and of each element of x, which is half an eps of x twice.
+    tolerance=tolerances(
+        Tolerance(ulps=4, scaled=8e-6), Tolerance(ulps=3, scaled=2.0**-10), Tolerance(ulps=3, scaled=2.0**-7)
+    ),
+    formats=True,
+    sources=("https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.quantized_matmul.html",),
 )

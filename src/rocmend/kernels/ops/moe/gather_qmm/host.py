@@ -211,7 +211,7 @@ def _paired(form: Format, dtype: torch.dtype) -> bool:
 def _grouped(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) -> Launches:
     """Plan the two launches for rows that share experts."""
     form, (m, k) = a.form, a.x.shape[-2:]
-    config = config_for(NAME, "grouped", grouped_class(problem_of(a), target), target)
+    config = config_for(NAME, "grouped", grouped_class(problem_of(a)), target)
     # A scale is a group's, so a step of affine weights is no more; of the others, K is whole steps.
     block = min(config["BK"], form.group_size) if form.affine else max(math.gcd(config["BK"], k), form.group_size)
     paired = _paired(form, a.dtype)
@@ -242,7 +242,7 @@ def _grouped(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) 
 
 def _columns(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) -> Launches:
     """Plan the two launches for weights that are not transposed."""
-    config, (m, k) = config_for(NAME, "columns", grouped_class(problem_of(a), target), target), a.x.shape[-2:]
+    config, (m, k) = config_for(NAME, "columns", grouped_class(problem_of(a)), target), a.x.shape[-2:]
     arrange, slots, allocated = _arranged(a, target, config["BM"], types[9])
     constants = _constants(a)
     del constants["GATED"]
@@ -268,7 +268,7 @@ def _columns(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) 
 def _tiles(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) -> Launches:
     """Plan the two launches for many rows on NVIDIA's matrix units."""
     form, pairs, (m, k) = a.form, a.pairs, a.x.shape[-2:]
-    class_ = tiles_class(problem_of(a), target)
+    class_ = tiles_class(problem_of(a))
     config = config_for(NAME, "tiles", class_, target)
     # As many bytes of a row whatever the width of a code is, and no less than a group.
     wide = max(config["BK"] * 4 // form.bits, form.group_size)
