@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+import msgspec
 
 from rocmend.cli.base import WORDS
 from rocmend.cli.hostlines import HostLines
@@ -15,6 +16,10 @@ from rocmend.cli.quantities import Duration
 from rocmend.cli.resumable import Resumable
 from rocmend.core.errors import UsageError
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
+
+if TYPE_CHECKING:
+    from rocmend.bench.records import BenchRun, Measured
+    from rocmend.store.store import Store
 
 __all__ = ["hosts_options"]
 
@@ -110,11 +115,10 @@ def _words(option: click.Parameter, given: dict[str, Any]) -> list[str]:
 def _measure(context: click.Context, words: tuple[str, ...], texts: tuple[str, ...], values: dict[str, Any]) -> None:
     from rocmend.bench.fleet.places import Defaults, read_hosts
     from rocmend.bench.fleet.run import run_fleet
-    from rocmend.bench.stored import stored_run
     from rocmend.cli.commands.bench_exclusive import gpu_numbers
     from rocmend.cli.redaction import note_hosts
     from rocmend.cli.views.fleet import fleet_document
-    from rocmend.store.store import Store
+    from rocmend.store.store import Store as Opened
 
     own = context.params
     gpus = gpu_numbers(context, context.command.params[0], values["gpus"])
@@ -125,7 +129,7 @@ def _measure(context: click.Context, words: tuple[str, ...], texts: tuple[str, .
     with contextlib.ExitStack() as stack:
         resumable = stack.enter_context(Resumable(kept=True))
         lines = stack.enter_context(HostLines([host.name for host in hosts]))
-        store = None if own.get("no_store") else stack.enter_context(Store.open(own.get("store_path")))
+        store = None if own.get("no_store") else stack.enter_context(Opened.open(own.get("store_path")))
         fleet = run_fleet(
             words,
             hosts,
@@ -135,8 +139,21 @@ def _measure(context: click.Context, words: tuple[str, ...], texts: tuple[str, .
             say=lambda host, text: lines(host.name, text),
             on_begin=lambda run: resumable.note(run, 0, len(hosts)),
         )
-        groups = [group for host in fleet.hosts for group in host.runs]
-        runs = {group: stored_run(store, group) for group in groups} if store is not None else {}
+        runs = (
+            {group: _stored(store, group) for host in fleet.hosts for group in host.runs} if store is not None else {}
+        )
     outcome = Outcome(f"bench {words[0]}", fleet, CLEAN if fleet.clean else FINDINGS)
     others = {"jsonl": lambda: json_lines(fleet.hosts)}
     finish(outcome, own["output_format"], lambda: fleet_document(fleet, runs), others=others)
+
+
+def _stored(store: Store, group: str) -> BenchRun:
+    """Return the figures of a run that a host sent, which may hold anything."""
+    from rocmend.bench.records import KIND, BenchRun, measured_of
+
+    found: dict[str, Measured] = {}
+    for row in store.query(kind=KIND, group=group):
+        with contextlib.suppress(msgspec.ValidationError):
+            found.setdefault(row.evidence.subject, measured_of(row.evidence))
+    results = tuple(sorted(found.values(), key=lambda item: item.started_at))
+    return BenchRun(group, results[0].case.suite if results else "", "", (), results)

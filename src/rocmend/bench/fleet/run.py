@@ -107,7 +107,7 @@ class _Fleet:
 
     def _is_measured(self, host: Host) -> bool:
         run = self.done.get(host.key)
-        if run is None or run.state is not State.MEASURED:
+        if run is None or run.state is not State.MEASURED or run.quarantine:
             return False
         self.say(host, "is measured already")
         return True

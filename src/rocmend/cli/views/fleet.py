@@ -10,7 +10,7 @@ from rocmend.bench.fleet.messages import Health, Message, Ran
 from rocmend.bench.fleet.state import Fleet, HostRun, Quarantined, State
 from rocmend.bench.records import BenchRun, Measured
 from rocmend.cli.views.bench import escaped, interval_text
-from rocmend.cli.views.bench_sensors import mark
+from rocmend.cli.views.bench_sensors import mark, sensor_notes
 from rocmend.core.units import count_text, time_text
 from rocmend.report.document import Block, Card, Cell, Code, Document, Section, Text, Tone, table
 
@@ -40,6 +40,7 @@ def fleet_document(fleet: Fleet, runs: Mapping[str, BenchRun]) -> Document:
     blocks: list[Block] = [table(["host", "state", "figures", "health", "device", "time"], _filled(rows, fleet, runs))]
     blocks += [_card(host) for host in fleet.hosts if host.reason or host.quarantine]
     blocks += _figures(fleet, runs)
+    blocks += [block for run in runs.values() for block in sensor_notes(run)]
     if notes := _notes(fleet):
         blocks.append(Section("Notes", (Text("\n".join(notes)),), folded=len(notes) > 6))
     groups = [run for host in fleet.hosts for run in host.runs]
