@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from rocmend.bench.case import Case, Setting
@@ -65,6 +66,28 @@ def test_what_the_figures_say_comes_first(rocmend: Run, store: Path, tmp_path: P
     assert all(one["evidence"] for one in data["conclusions"])
     assert len(data["runs"][0]["results"]) == 12
     assert rocmend("report", "--store", store, "--format", "junit").out.count("<testcase") == 12
+
+
+def test_two_runs_are_not_compared_block_by_block(installed: Run, tmp_path: Path) -> None:
+    """Their blocks drift alike and are as many: in turn this is a difference of 3 %, from run to run it is not."""
+    path = tmp_path / "two.sqlite"
+    groups = ["bench-llama-20260131-120000-aaaa", "bench-llama-20260201-120000-bbbb"]
+    subject = Subject("gfx1151", "ROCm0", "Radeon 8060S Graphics")
+    case = Case("llama/7B/tg", "llama", {"model": "7B", "prompt": 0, "generate": 100, "depth": 0}, "tok/s", 100.0)
+    prepared = Prepared(Verdict.PASS, subject=subject)
+    busy = {"waited": (0.5,) * 8, "started_at": "2026-02-01T12:00:00+00:00", "setting": Setting("busy")}
+    with Store.open(path) as made:
+        for day, (group, factor) in enumerate(zip(groups, (1.0, 1.03), strict=True)):
+            blocks = tuple((2.0 * factor * (1 + 0.02 * number),) * 5 for number in (0, 3, 1, 5, 2, 4, 1, 3))
+            setting, started = Setting(("radv", "rocm")[day]), f"2026-0{day + 1}-01T12:00:00+00:00"
+            one = Measured(case, Verdict.PASS, "", prepared, blocks, summarize(blocks), started, 1.0, setting)
+            made.add(evidence_of(one, group))
+            if day:
+                made.add(evidence_of(msgspec.structs.replace(one, **busy), group))
+    done = installed("report", *groups, "--store", path, "--json")
+    said = {one["topic"]: one["text"] for one in json.loads(done.out)["data"]["conclusions"]}
+    assert "no difference is shown between radv and rocm" in said["best"]
+    assert "busy" not in said["best"]  # half of its time went by waiting for a processor
 
 
 @pytest.mark.parametrize(("words", "said"), [(("gemm",), "bench gemm"), (("bench-llama-2026",), "bench-llama-2026013")])

@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 
 from rocmend.bench.case import UNITS, Case, Setting
-from rocmend.bench.compare import Overall, compared, matched, overall
+from rocmend.bench.compare import matched
+from rocmend.bench.comparison import Overall, compared, overall
 from rocmend.bench.records import BenchRun, Measured
 from rocmend.bench.session import Subject
 from rocmend.bench.stats import Comparison, Difference, Summary
@@ -71,14 +72,14 @@ def _best(timed: Sequence[Measured]) -> str:
 
 def _overall(run: BenchRun, setting: Setting) -> str:
     """Say what a setting does to the speed, in all cases."""
-    made = [(pair, compared(*pair)) for pair in matched(run, setting.id)]
-    found = [(pair, one) for pair, one in made if one.low is not None]
-    whole = overall([pair for pair, _ in found])
+    made = [compared(*pair) for pair in matched(run, setting.id)]
+    found = [one for one in made if one.low is not None]
+    whole = overall(found)
     if whole is None:
-        reasons = dict.fromkeys(one.reason for _, one in made if one.reason)
+        reasons = dict.fromkeys(one.reason for one in made if one.reason)
         why = f": {next(iter(reasons))}" if reasons else ""
         return f"{setting.id} can't be compared with {run.settings[0].id}{why}."
-    counts = counts_text([one for _, one in found])
+    counts = counts_text(found)
     return (
         f"{setting.id} against {run.settings[0].id}, {count_text(len(found), 'case')}: {counts}; {overall_text(whole)}."
     )
