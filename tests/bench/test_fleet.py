@@ -121,6 +121,7 @@ FAULTS: dict[str, tuple[dict[str, Any], str, str]] = {
 
 
 @pytest.mark.sshd
+@pytest.mark.slow
 def test_no_host_costs_the_others_their_results_and_a_sick_one_is_left_out_from_then_on(lab: Lab) -> None:
     lab.name_hosts({name: changes for name, (changes, _, _) in FAULTS.items()})
     words = ("gemm", "--shape", "8x8x8", "--python=~/it's $HOME/python", "--quick")
@@ -167,6 +168,7 @@ def test_no_host_costs_the_others_their_results_and_a_sick_one_is_left_out_from_
 
 
 @pytest.mark.sshd
+@pytest.mark.slow
 def test_ctrl_c_ends_what_runs_there_and_keeps_what_is_done(lab: Lab) -> None:
     lab.name_hosts({"good": {}, "interrupted": {"env": {"FAULT": "interrupted", "SIGN": str(lab.folder)}}})
     words = [*lab.command("gemm", "--hosts", str(lab.hosts)), "--quick"]

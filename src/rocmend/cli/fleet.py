@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import msgspec
+from click.core import ParameterSource
 
 from rocmend.cli.base import WORDS
 from rocmend.cli.hostlines import HostLines
@@ -27,7 +28,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _HERE = ("hosts", "gpus", "rocmend", "image", "host_limit")
 """Options of the fleet; none of them is passed on."""
-_WITH_HOSTS = ("--gpus", "--remote-command", "--image", "--host-limit")
 _OWN = ("store_path", "no_store", "resume", "output_format", "_output", "no_redact")
 """Options that say what is done here with what comes back."""
 
@@ -46,7 +46,12 @@ def hosts_options(function: F) -> F:
             "hosts --help`.",
         ),
         click.option(
-            "--gpus", metavar="all|N,N", default="", expose_value=False, help="With --hosts: GPUs, one after the other."
+            "--gpus",
+            metavar="all|N,N",
+            default="",
+            expose_value=False,
+            callback=_alone,
+            help="With --hosts: GPUs, one after the other.",
         ),
         click.option(
             "--remote-command",
@@ -54,10 +59,16 @@ def hosts_options(function: F) -> F:
             metavar="COMMAND",
             default="",
             expose_value=False,
+            callback=_alone,
             help="With --hosts: how rocmend is called there, e.g. ~/venv/bin/rocmend.",
         ),
         click.option(
-            "--image", metavar="IMAGE", default="", expose_value=False, help="With --hosts k8s: the pods' image."
+            "--image",
+            metavar="IMAGE",
+            default="",
+            expose_value=False,
+            callback=_alone,
+            help="With --hosts k8s: the pods' image.",
         ),
         click.option(
             "--host-limit",
@@ -66,6 +77,7 @@ def hosts_options(function: F) -> F:
             show_default=True,
             metavar="TIME",
             expose_value=False,
+            callback=_alone,
             help="With --hosts: longest time of a host.",
         ),
     )
@@ -75,21 +87,23 @@ def hosts_options(function: F) -> F:
     return made  # type: ignore[no-any-return]  # the decorators of click give back what they got
 
 
+def _alone(context: click.Context, option: click.Parameter, value: Any) -> Any:
+    """Refuse an option of the fleet without ``--hosts``, which would have taken it."""
+    if not context.resilient_parsing and context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE:
+        raise UsageError(option.opts[0], "it needs --hosts.", next_step="Name the hosts: --hosts ssh:HOST.")
+    return value
+
+
 def _run(context: click.Context, _option: click.Parameter, texts: tuple[str, ...]) -> None:
     """Run the command on the hosts and leave; paths and devices are those of the hosts, and are not looked at here."""
-    if context.resilient_parsing:
-        return
-    if not texts:
-        for name in (word.partition("=")[0] for word in context.meta[WORDS]):
-            if name in _WITH_HOSTS:
-                raise UsageError(name, "it needs --hosts.", next_step="Name the hosts: --hosts ssh:HOST.")
+    if not texts or context.resilient_parsing:
         return
     given, _, order = context.command.make_parser(context).parse_args(list(context.meta[WORDS]))
     asked = list(dict.fromkeys(order))
     if any(one.name == "list_only" for one in asked):
         raise UsageError("--hosts", "--list starts nothing anywhere.", next_step="Leave out --hosts to list the cases.")
     for parameter in context.command.get_params(context):
-        if parameter.name in {*_HERE, *_OWN} and parameter.name != "hosts":
+        if parameter.name in _OWN:
             parameter.handle_parse_result(context, given, [])
     values = {name: _value(context, name, given) for name in _HERE}
     suite = context.info_name or ""

@@ -1,4 +1,4 @@
-"""One measurement at a time on a machine.
+"""One exclusive measurement at a time on a machine: of fleets and of ``bench exclusive``.
 
 The lock is the kernel's (``flock``) on a file in the folder of temporary files: it belongs to the machine, whoever
 measures there and wherever their ``ROCMEND_HOME`` is (which hosts may share), and it is gone with the process that

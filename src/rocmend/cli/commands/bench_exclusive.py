@@ -46,12 +46,13 @@ def gpu_numbers(_ctx: click.Context, _parameter: click.Parameter, text: str) -> 
 @output_options()
 @click.argument("words", metavar="BENCHMARK [OPTIONS]...", nargs=-1, required=True, type=click.UNPROCESSED)
 def command(words: tuple[str, ...], gpus: str, run_id: str, messages: bool, output_format: str) -> None:
-    """Run a benchmark on this machine while no other rocmend measures here.
+    """Run a benchmark alone here, between two health checks.
 
-    The machine's health is checked before and after: products with a known result, resets and other lines of the kernel
-    log, uncorrected memory errors. A machine that is not healthy before is not measured. This is what `rocmend bench …
-    --hosts` starts on each host. Results are kept in a store of this run alone for two weeks. Exit code 1 means that
-    something has no figure, that another rocmend measures here, or that the machine is not healthy.
+    Only one such run, of all users, is on a machine at a time; a plain `rocmend bench` does not wait for it. The checks
+    are products with a known result, resets and other lines of the kernel log, uncorrected memory errors. A machine
+    that is not healthy before is not measured. This is what `rocmend bench … --hosts` starts on each host.
+    Results are kept in a store of this run alone for two weeks. Exit code 1 means that something has no figure, or that
+    the machine is not healthy.
     """
     from rocmend.bench.fleet.host import measure_alone
     from rocmend.bench.fleet.messages import Busy, Doing, Part, line_of
