@@ -21,6 +21,9 @@ KIND = "bench"
 IMPORTED = "imported"
 """The kind of others' results: never ``bench``, so that none is taken for what this machine did."""
 
+UNHEALTHY = "its machine was not healthy after the run"
+"""How the note at a figure begins whose host failed its check."""
+
 
 BEFORE = "before the run"
 """Name of the condition that says what was noted then."""
@@ -207,6 +210,10 @@ def measured_of(evidence: Evidence) -> Measured:
         msgspec.ValidationError: It is no record of one, or a newer rocmend wrote it.
     """
     kept = dict(evidence.detail.get("measured") or {})
+    shared = evidence.detail.get("shared")
+    if isinstance(shared, dict) and shared.get("unhealthy"):  # the host's check failed after the run
+        sensors = dict(kept.get("telemetry") or {})
+        kept["telemetry"] = {**sensors, "notes": [*sensors.get("notes", ()), f"{UNHEALTHY}: {shared['unhealthy']}"]}
     subject = Subject(
         evidence.gfx_target,
         str(evidence.settings.get("device", "")),

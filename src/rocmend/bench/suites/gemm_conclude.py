@@ -12,7 +12,7 @@ from rocmend.bench.conclusion import Conclusion
 from rocmend.bench.records import Measured, subject_of
 from rocmend.bench.stats import MARGIN, Comparison, Difference
 from rocmend.bench.suite import Bound
-from rocmend.bench.suites.gemm_cases import PEAK, group_of, short_dtype
+from rocmend.bench.suites.gemm_cases import FASTEST, PEAK, group_of, short_dtype
 from rocmend.core.units import count_text
 
 _MOST_NAMED = 3
@@ -81,7 +81,7 @@ def _ceilings(timed: Sequence[Measured]) -> list[Conclusion]:
         text = (
             f"{dtype}: {best.figure or 0:.4g} {best.case.unit} at most ({best.case.title}, {best.setting.id}{share})."
         )
-        by_memory = [result for result in mine if result.bounds and result.bounds[0].name != PEAK]
+        by_memory = [result for result in mine if result.bounds and result.bounds[0].name not in {PEAK, FASTEST}]
         if by_memory:
             ordered = sorted(by_memory, key=lambda result: (result.figure or 0.0) / result.bounds[0].figure)
             reach = dict.fromkeys(_percent(one, one.bounds[0]) for one in (ordered[0], ordered[-1]))

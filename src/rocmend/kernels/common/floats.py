@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rocmend.kernels.op import Cost, Implementation, Problem, Rule, Tolerance
 from rocmend.kernels.target import Target
@@ -90,7 +90,7 @@ def kernel(
     record_class: Callable[[Problem], str] | None = None,
     function: str = "",
     file: str = "kernel",
-    vendor: str = "",
+    **more: Any,
 ) -> Implementation:
     """Return a kernel of an op, for problems that no rule rejects.
 
@@ -102,14 +102,14 @@ def kernel(
         record_class: See there.
         function: Another name of the function.
         file: Where the function is: ``kernel`` or ``host``.
-        vendor: See there.
+        more: See there.
     """
 
     def rejects(problem: Problem, target: Target) -> str | None:
         return next((reason for rule in rules if (reason := rule(problem, target))), None)
 
     run = f"{file}:{function or name}"
-    return Implementation(name, "triton", run, rejects, note, avoid, vendor, record_class=record_class)
+    return Implementation(name, "triton", run, rejects, note, avoid, record_class=record_class, **more)
 
 
 def any_class(_problem: Problem) -> str:

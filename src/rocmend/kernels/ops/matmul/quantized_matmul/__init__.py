@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rocmend.kernels.common.floats import bytes_of, kernel, tolerances
 from rocmend.kernels.op import Cost, Implementation, Tolerance
+from rocmend.kernels.ops.matmul.dequantize import Problem as Dequantize
 from rocmend.kernels.ops.matmul.quantized_matmul import rules
 from rocmend.kernels.ops.matmul.quantized_matmul.rules import FEW
 from rocmend.kernels.registry import declare
@@ -66,6 +67,12 @@ def few_class(problem: Problem) -> str:
     return f"b{problem.bits}" if problem.mode == "affine" else problem.mode
 
 
+def _dequantized(problem: Problem) -> tuple[tuple[str, Any], ...]:
+    """Return the call that dequantizes the weights; the product is the vendor's."""
+    elements = problem.batch * problem.columns * problem.depth
+    return (("dequantize", Dequantize(problem.dtype, problem.mode, problem.bits, problem.group_size, elements)),)
+
+
 _kernel = functools.partial(kernel, file="host", record_class=tuning_class)
 
 
@@ -90,6 +97,7 @@ OP = declare(
             "dequantized:run",
             rules.rejects_dequantized,
             note="with many rows the vendor's faster matrix product outweighs the cost of dequantizing the weights",
+            calls=_dequantized,
         ),
         _kernel(
             "lanes",

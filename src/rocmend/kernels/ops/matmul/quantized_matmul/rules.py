@@ -125,7 +125,7 @@ def rejects_kept(problem: Problem, target: Target) -> str | None:
     return rejects_groups(problem, target) or first_reason(
         (
             target.vendor != "amd" or target.wave_size == _WAVE64,
-            "Triton 3.6 stops with an assertion where wavefronts have 32 lanes",
+            "it needs wavefronts of 64 lanes: with 32, Triton 3.6 stops with an assertion",
         ),
     )
 

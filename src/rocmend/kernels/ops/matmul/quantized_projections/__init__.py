@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import functools
+from typing import Any, NamedTuple
 
 from rocmend.kernels import backends
 from rocmend.kernels.common.floats import bytes_of, kernel, tolerances
 from rocmend.kernels.op import Cost, Tolerance, first_reason
+from rocmend.kernels.ops.matmul.quantized_matmul import NAME as PRODUCT
+from rocmend.kernels.ops.matmul.quantized_matmul import Problem as Product
+from rocmend.kernels.ops.matmul.quantized_matmul import few_class, gemv_class
 from rocmend.kernels.ops.matmul.quantized_matmul.rules import rejects_row
+from rocmend.kernels.ops.rowwise.gated_linear_unit import Problem as GatedUnit
+from rocmend.kernels.ops.rowwise.rms_norm import Problem as RMSNorm
 from rocmend.kernels.registry import declare
 from rocmend.kernels.target import Target
 
+NAME = "quantized_projections"
 MOST_NORMED = 1 << 26
 """Weights of a gated pair up to which x is normalised in every program, and not in a launch of its own before.
 
@@ -99,6 +106,33 @@ def _avoid_lanes(problem: Problem, target: Target) -> str | None:
     )
 
 
+def _gemv_record(problem: Problem) -> str:
+    return f"quantized_matmul/gemv/{gemv_class(problem.dtype, problem.bits, gated=problem.gated)}"
+
+
+def _lanes_record(problem: Problem) -> str:
+    return f"quantized_matmul/lanes/{few_class(product_of(problem))}"
+
+
+def product_of(problem: Problem) -> Product:
+    """Return the problem of one product as wide as all of them."""
+    form = (problem.mode, problem.bits, problem.group_size)
+    return Product(problem.dtype, *form, True, 1, problem.rows, problem.columns, problem.depth)
+
+
+def _calls(problem: Problem) -> tuple[tuple[str, Any], ...]:
+    """Return what ``apart`` calls: the norm and then this op without it, or products, all taken to be equally wide."""
+    if problem.normed:
+        norm = "add_rms_norm" if problem.added else "rms_norm"
+        normed = (norm, RMSNorm(problem.dtype, problem.rows, problem.depth))
+        rest = problem._replace(normed=False, added=False)
+        return normed, ((NAME, rest) if problem.products > 1 else (PRODUCT, product_of(problem)))
+    columns = problem.columns // max(1, problem.products)
+    product = (PRODUCT, product_of(problem)._replace(columns=columns))
+    gate = ("gated_linear_unit", GatedUnit(problem.dtype, problem.rows * columns, "silu"))
+    return (product, gate) if problem.gated else (product,)
+
+
 def _cost(problem: Problem) -> Cost:
     weights, size = problem.columns * problem.depth, bytes_of(problem.dtype)
     scale = 2.0 * size if problem.mode == "affine" else 1.0
@@ -111,31 +145,34 @@ def _cost(problem: Problem) -> Cost:
     )
 
 
+_kernel = functools.partial(kernel, file="host")
 OP = declare(
     __name__,
     summary="Up to three products of x or its RMSNorm with quantized weights in one launch, or a gated pair.",
     functions=("quantized_matmul_many", "quantized_swiglu", "rms_norm_projections"),
     problem=Problem,
     implementations=(
-        kernel(
+        _kernel(
             "lanes",
             _rejects_lanes,
             note="up to 8 rows of x in one launch",
             avoid=_avoid_lanes,
             vendor="nvidia",
-            file="host",
+            record_class=_lanes_record,
         ),
-        kernel(
+        _kernel(
             "norm_first",
             _rejects_norm_first,
             note="the norm is a launch of its own: kernels for the matrix unit take the products",
             avoid=_avoid_norm_first,
             vendor="nvidia",
             function="apart",
-            file="host",
+            calls=_calls,
         ),
-        kernel("gemv", _rejects_gemv, note="one row of x, in one launch", avoid=_avoid_gemv, file="host"),
-        kernel("apart", note="one after another", file="host"),
+        _kernel(
+            "gemv", _rejects_gemv, note="one row of x, in one launch", avoid=_avoid_gemv, record_class=_gemv_record
+        ),
+        _kernel("apart", note="one launch after another", calls=_calls),
     ),
     domain="Formats as in quantized_matmul; w with two axes; affine scales have the dtype of x.",
     cost=_cost,

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from rocmend.kernels.common.floats import bytes_of, kernel, rejects_dtype, tolerances
 from rocmend.kernels.op import Cost, Implementation, Tolerance, first_reason
+from rocmend.kernels.ops.matmul.quantized_matmul import gemv_class
 from rocmend.kernels.ops.matmul.quantized_matmul.rules import rejects_row
 from rocmend.kernels.registry import declare
 from rocmend.kernels.target import Target
@@ -89,6 +90,12 @@ def grouped_class(problem: Problem) -> str:
     return f"{kind}-gated" if problem.gated else kind
 
 
+def pairs_record(problem: Problem) -> str:
+    """Name the record of ``pairs``: gated or not, few rows or more."""
+    size = "single" if problem.pairs * problem.m <= SINGLE_PAIRS else "several"
+    return f"{'gated' if problem.gated else 'pairs'}/{size}"
+
+
 def tiles_class(problem: Problem) -> str:
     """Name the class of records of ``tiles``: rows of an expert, but of uneven K, 4 affine bits, 8 with some rows."""
     kind, affine = shape_class(problem), problem.mode == "affine"
@@ -124,8 +131,20 @@ OP = declare(
             vendor="nvidia",
             record_class=tiles_class,
         ),
-        _kernel("gemv", _rejects_gemv, note="each row by itself, held in registers", avoid=_avoid_alone),
-        _kernel("pairs", _rejects_transposed, note="each row by itself, in any format", avoid=_avoid_alone),
+        _kernel(
+            "gemv",
+            _rejects_gemv,
+            note="each row by itself, held in registers",
+            avoid=_avoid_alone,
+            record_class=lambda p: f"quantized_matmul/gemv/{gemv_class(p.dtype, p.bits, gated=p.gated)}",
+        ),
+        _kernel(
+            "pairs",
+            _rejects_transposed,
+            note="each row by itself, in any format",
+            avoid=_avoid_alone,
+            record_class=pairs_record,
+        ),
         _kernel(
             "grouped",
             _rejects_transposed,

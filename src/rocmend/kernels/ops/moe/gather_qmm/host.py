@@ -18,8 +18,8 @@ from rocmend.kernels.ops.matmul.quantized_matmul import gemv as one_row
 from rocmend.kernels.ops.moe.gather_qmm import (
     NAME,
     OP,
-    SINGLE_PAIRS,
     grouped_class,
+    pairs_record,
     shape_class,
     tiles_class,
 )
@@ -141,10 +141,10 @@ def _constants(a: Arguments) -> dict[str, object]:
 
 def _pairs(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) -> Launches:
     """Plan the launch for rows by themselves, of any format."""
-    rows = a.pairs.count * a.x.shape[-2]
     m, k = a.x.shape[-2:]
-    size = "single" if rows <= SINGLE_PAIRS else "several"
-    config = config_for(NAME, "pairs" if a.up is None else "gated", size, target)
+    rows = a.pairs.count * m
+    kernel, _, size = pairs_record(problem_of(a)).partition("/")
+    config = config_for(NAME, kernel, size, target)
     constants = _constants(a) | {"BK": _width(k, config["BK"], a.form.group_size)}
     grid = (rows * cdiv(a.n, config["BN"]),)
     numbers = (m, a.n, k, a.form.words(k), k // a.form.group_size, a.pairs.divisor)
