@@ -18,14 +18,6 @@ from rocmend.kernels.registry import declare
 from rocmend.kernels.target import Target
 
 NAME = "quantized_projections"
-MOST_NORMED = 1 << 26
-"""Weights of a gated pair up to which x is normalised in every program, and not in a launch of its own before.
-
-On one H200, portable kernels, before rows were loaded ahead: with 6 Mi weights one launch was faster, with 112 Mi two.
-``benchmarks/kernels/worth.py`` measures it. GPUs of 64 lanes a wavefront, which have about as few operations a byte,
-follow the same limit without a measurement.
-"""
-_WAVE64 = 64
 MOST_ROWS = 8
 """Rows of x up to which the products wait for memory, and little else."""
 
@@ -54,17 +46,6 @@ def _rejects_gemv(problem: Problem, _target: Target) -> str | None:
     return first_reason(
         (fewest <= problem.products <= 3, f"a launch takes {fewest} to 3 products, not {problem.products}")
     ) or rejects_row(problem.mode, problem.bits, problem.rows, problem.depth)
-
-
-def _avoid_gemv(problem: Problem, target: Target) -> str | None:
-    few_operations = target.vendor == "nvidia" or target.wave_size == _WAVE64
-    weights = problem.columns * problem.depth
-    return first_reason(
-        (
-            not (problem.normed and problem.gated and few_operations and weights > MOST_NORMED),
-            f"with {weights >> 20} Mi weights, normalising x in every program costs more than a launch",
-        )
-    )
 
 
 def _rejects_lanes(problem: Problem, _target: Target) -> str | None:
@@ -169,9 +150,7 @@ OP = declare(
             function="apart",
             calls=_calls,
         ),
-        _kernel(
-            "gemv", _rejects_gemv, note="one row of x, in one launch", avoid=_avoid_gemv, record_class=_gemv_record
-        ),
+        _kernel("gemv", _rejects_gemv, note="one row of x, in one launch", record_class=_gemv_record),
         _kernel("apart", note="one launch after another", calls=_calls),
     ),
     domain="Formats as in quantized_matmul; w with two axes; affine scales have the dtype of x.",
