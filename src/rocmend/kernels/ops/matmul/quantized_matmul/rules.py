@@ -28,6 +28,7 @@ fused, 75 apart; 192 take 115 and 77."""
 SLOW_CROSSOVER = 33
 """The same where tiles gather or convert code by code: there 32 rows of 3 bits take 200 µs in tiles, of mxfp4 95."""
 _WAVE64 = 64
+_FEWEST_BITS = 2
 _WHOLE_BITS = (2, 4, 8)
 """Bits of codes that do not straddle words."""
 
@@ -85,8 +86,12 @@ def avoid_lanes(problem: Problem, target: Target) -> str | None:
         (backends.MEASURED, "only Triton 3.6 lays weights out in lanes as it needs them"),
         _has_matrix_unit(target),
         (problem.rows <= most, f"with {problem.rows} rows of x, more than {most}, tiles are faster"),
-        # H200, 4096 against 14336 rows: 4 bits 14.6 µs for 14.5, 8 bits 18.6 for 21.0; against 4096: 5.1 for 6.0.
-        (rejects_gemv(problem, target) is not None, "gemv computes one row of x in less time"),
+        # H200, 4096 against 14336 rows: 4 bits 14.6 µs for 14.5, 8 bits 18.6 for 21.0; 2 bits 14.8 for 13.7. With groups
+        # of 32 lanes spend more on scales than on codes: 4 bits 15.1 for 19.9, 8 bits 20.0 for 32.1.
+        (
+            problem.bits == _FEWEST_BITS or rejects_gemv(problem, target) is not None,
+            "gemv computes one row of x in less time",
+        ),
     )
 
 
