@@ -86,8 +86,8 @@ def avoid_lanes(problem: Problem, target: Target) -> str | None:
         (backends.MEASURED, "only Triton 3.6 lays weights out in lanes as it needs them"),
         _has_matrix_unit(target),
         (problem.rows <= most, f"with {problem.rows} rows of x, more than {most}, tiles are faster"),
-        # H200, 4096 against 14336 rows: 4 bits 14.6 µs for 14.5, 8 bits 18.6 for 21.0; 2 bits 14.8 for 13.7. With groups
-        # of 32 lanes spend more on scales than on codes: 4 bits 15.1 for 19.9, 8 bits 20.0 for 32.1.
+        # H200, 4096 against 14336 rows: 4 bits 14.6 µs for 14.5, 8 bits 18.6 for 21.0; 2 bits 14.8 for 13.7. With
+        # groups of 32 lanes spend more on scales than on codes: 4 bits 15.1 for 19.9, 8 bits 20.0 for 32.1.
         (
             problem.bits == _FEWEST_BITS or rejects_gemv(problem, target) is not None,
             "gemv computes one row of x in less time",
