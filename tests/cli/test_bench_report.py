@@ -101,3 +101,24 @@ def test_nothing_measured_yet(rocmend: Run) -> None:
     done = rocmend("report")
     assert (done.code, done.out) == (2, "")
     assert "rocmend bench gemm --quick" in done.err
+
+
+@pytest.mark.parametrize(
+    ("suite", "parameters"),
+    [("gemm", {"m": 1, "n": 2, "k": 3, "batch": 1}), ("gemm", {"m": 1, "n": 2, "k": 3, "batch": 1, "dtype": "fp3"}),
+     ("memory", {"test": "teleport", "where": "device", "bytes": 1}), ("llama", {"prompt": 512})],
+)  # fmt: skip
+def test_a_record_without_what_a_report_reads_is_left_out(
+    rocmend: Run, store: Path, suite: str, parameters: dict[str, object]
+) -> None:
+    blocks = ((1.0, 1.1),) * 8
+    prepared = Prepared(Verdict.PASS, subject=Subject("gfx1151", "cuda:0", "Radeon"))
+    for name, group in (("odd", "bench-odd"), ("7B", "bench-llama-20260131-120000-1a2b")):
+        case = Case(f"{suite}/{name}", suite, parameters, "tok/s", 1.0)
+        odd = Measured(case, Verdict.PASS, "", prepared, blocks, summarize(blocks), "2026-01-31", 1.0, Setting("rocm"))
+        with Store.open(store) as made:
+            made.add(evidence_of(odd, group))
+    done = rocmend("report", "--store", store, "bench-odd")
+    assert (done.code, "no run of a benchmark" in done.err) == (2, True)
+    done = rocmend("report", "--store", store, "llama")
+    assert done.code == 0, done.err

@@ -11,6 +11,8 @@ import msgspec
 from rocmend.bench.conclusion import Conclusion
 from rocmend.bench.conditions import machine_facts
 from rocmend.bench.records import IMPORTED, KIND, BenchRun, Measured, measured_of, on_machine
+from rocmend.bench.suites.gemm_cases import DTYPES
+from rocmend.bench.suites.memory import TITLES as MEMORY_TESTS
 from rocmend.core.errors import UsageError
 from rocmend.core.suggest import unknown
 
@@ -28,6 +30,14 @@ TITLES = {
 }
 """What the suites measure, in the order of a report."""
 
+_PARAMETERS: dict[str, dict[str, type]] = {
+    "gemm": {"m": int, "n": int, "k": int, "batch": int, "dtype": str},
+    "memory": {"test": str, "where": str, "bytes": int},
+    "llama": {"model": str},
+}
+"""What reports read of a case: an archive of others may hold anything."""
+_VALUES = {("gemm", "dtype"): frozenset(DTYPES.values()), ("memory", "test"): frozenset(MEMORY_TESTS)}
+
 _SAY = {"gemm", "memory", "mlx"}
 """Suites that draw conclusions of their own."""
 
@@ -42,12 +52,23 @@ def results_of(store: Store, group: str) -> tuple[tuple[Measured, ...], dict[str
     rows = list(store.query(kind=KIND, group=group)) or list(store.query(kind=IMPORTED, group=group))
     for row in reversed(rows):  # the oldest first: settings keep the order in which they were measured
         try:
-            found[row.evidence.subject] = measured_of(row.evidence)
+            result = measured_of(row.evidence)
         except msgspec.ValidationError:
             continue  # an older kind of record, of which only the store's own commands know
+        if not _is_readable(result):
+            continue
+        found[row.evidence.subject] = result
         machine = machine or row.evidence.machine
     facts = machine_facts(store.machine(machine)) if machine else {}
     return on_machine(sorted(found.values(), key=lambda item: item.started_at), facts), facts
+
+
+def _is_readable(result: Measured) -> bool:
+    suite, parameters = result.case.suite, result.case.parameters
+    return all(
+        isinstance(value := parameters.get(name), kind) and value in _VALUES.get((suite, name), (value,))
+        for name, kind in _PARAMETERS.get(suite, {}).items()
+    )
 
 
 def stored_run(store: Store, group: str) -> BenchRun:
