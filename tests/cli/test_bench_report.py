@@ -106,7 +106,7 @@ def test_nothing_measured_yet(rocmend: Run) -> None:
 @pytest.mark.parametrize(
     ("suite", "parameters"),
     [("gemm", {"m": 1, "n": 2, "k": 3, "batch": 1}), ("gemm", {"m": 1, "n": 2, "k": 3, "batch": 1, "dtype": "fp3"}),
-     ("memory", {"test": "teleport", "where": "device", "bytes": 1}), ("llama", {"prompt": 512})],
+     ("memory", {"test": "copy", "where": "device"}), ("llama", {"prompt": 512})],
 )  # fmt: skip
 def test_a_record_without_what_a_report_reads_is_left_out(
     rocmend: Run, store: Path, suite: str, parameters: dict[str, object]

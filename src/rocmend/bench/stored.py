@@ -12,7 +12,6 @@ from rocmend.bench.conclusion import Conclusion
 from rocmend.bench.conditions import machine_facts
 from rocmend.bench.records import IMPORTED, KIND, BenchRun, Measured, measured_of, on_machine
 from rocmend.bench.suites.gemm_cases import DTYPES
-from rocmend.bench.suites.memory import TITLES as MEMORY_TESTS
 from rocmend.core.errors import UsageError
 from rocmend.core.suggest import unknown
 
@@ -36,7 +35,6 @@ _PARAMETERS: dict[str, dict[str, type]] = {
     "llama": {"model": str},
 }
 """What reports read of a case: an archive of others may hold anything."""
-_VALUES = {("gemm", "dtype"): frozenset(DTYPES.values()), ("memory", "test"): frozenset(MEMORY_TESTS)}
 
 _SAY = {"gemm", "memory", "mlx"}
 """Suites that draw conclusions of their own."""
@@ -52,23 +50,20 @@ def results_of(store: Store, group: str) -> tuple[tuple[Measured, ...], dict[str
     rows = list(store.query(kind=KIND, group=group)) or list(store.query(kind=IMPORTED, group=group))
     for row in reversed(rows):  # the oldest first: settings keep the order in which they were measured
         try:
-            result = measured_of(row.evidence)
+            found[row.evidence.subject] = measured_of(row.evidence)
         except msgspec.ValidationError:
             continue  # an older kind of record, of which only the store's own commands know
-        if not _is_readable(result):
-            continue
-        found[row.evidence.subject] = result
         machine = machine or row.evidence.machine
     facts = machine_facts(store.machine(machine)) if machine else {}
     return on_machine(sorted(found.values(), key=lambda item: item.started_at), facts), facts
 
 
 def _is_readable(result: Measured) -> bool:
+    """Return whether a report can read a result's case."""
     suite, parameters = result.case.suite, result.case.parameters
-    return all(
-        isinstance(value := parameters.get(name), kind) and value in _VALUES.get((suite, name), (value,))
-        for name, kind in _PARAMETERS.get(suite, {}).items()
-    )
+    if suite == "gemm" and parameters.get("dtype") not in DTYPES.values():
+        return False
+    return all(isinstance(parameters.get(name), kind) for name, kind in _PARAMETERS.get(suite, {}).items())
 
 
 def stored_run(store: Store, group: str) -> BenchRun:
@@ -77,7 +72,8 @@ def stored_run(store: Store, group: str) -> BenchRun:
     Raises:
         UsageError: There is no such run.
     """
-    results, facts = results_of(store, group)
+    kept, facts = results_of(store, group)
+    results = tuple(filter(_is_readable, kept))
     if not results:
         runs = [known.group for known in store.groups() if f"{KIND}-" in known.group]
         raise unknown("report", "run of a benchmark", group, runs, listed="rocmend store ls --groups")

@@ -27,7 +27,7 @@ STREAM = {"copy": 2, "scale": 2, "add": 3, "triad": 3}
 """Arrays that are read or written, each once, by test."""
 COPIES = ("to-device", "from-device")
 MAPPED = ("read-host", "write-host")
-TITLES = {
+_TITLES = {
     "to-device": "host to device",
     "from-device": "device to host",
     "read-host": "device reads host memory",
@@ -54,7 +54,7 @@ def transfer_case(test: str, memory: str, size: int) -> Case:
     """Return a copy between host and device, or a kernel's access to the host's memory."""
     parameters = {"where": "link", "test": test, "bytes": size, "memory": memory}
     name = f"memory/link/{test}/{memory}/{_plain(size)}"
-    return Case(name, "memory", parameters, "GB/s", float(size), f"{TITLES[test]}, {memory}, {size_text(size)}")
+    return Case(name, "memory", parameters, "GB/s", float(size), f"{_TITLES[test]}, {memory}, {size_text(size)}")
 
 
 def peer_case(index: int, other: int, size: int) -> Case:
@@ -193,7 +193,7 @@ def conclusions(results: Iterable[Measured]) -> list[Conclusion]:
             made.append(_pinned(test, pair[0], pair[1]))
     mapped = [one for test in MAPPED if (one := largest.get(("link", test, "pinned", None))) is not None]
     made += [
-        _made(f"The {TITLES[one.case.parameters['test']]} where it is at {_figure(one)}{_of_bound(one)}.", [one])
+        _made(f"The {_TITLES[one.case.parameters['test']]} where it is at {_figure(one)}{_of_bound(one)}.", [one])
         for one in mapped
     ]
     for (where, *_), result in largest.items():
@@ -219,7 +219,7 @@ def _of_bound(result: Measured) -> str:
 def _pinned(test: str, pinned: Measured, pageable: Measured) -> Conclusion:
     seen = compared(pageable, pinned, apart=("memory",))
     shown = seen.difference in {Difference.FASTER, Difference.SLOWER}
-    text = f"{TITLES[test].capitalize()}: {_figure(pinned)} pinned{_of_bound(pinned)}, {_figure(pageable)} pageable"
+    text = f"{_TITLES[test].capitalize()}: {_figure(pinned)} pinned{_of_bound(pinned)}, {_figure(pageable)} pageable"
     text += f", {seen.ratio:.2g} times as fast pinned." if shown else f"; {seen.reason or 'no difference shown'}."
     evidence = tuple(subject_of(result.case, result.setting) for result in (pinned, pageable))
     return Conclusion("memory", text, evidence, shown=shown)
