@@ -68,4 +68,4 @@ def command(sizes: tuple[int, ...], common: BenchOptions) -> None:
 
         return bandwidths(run)
 
-    run_bench("bench memory", common, make, pictures)
+    run_bench("bench memory", common, make, pictures, all_gpus=True)
