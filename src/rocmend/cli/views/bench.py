@@ -278,6 +278,9 @@ def _subject(run: BenchRun) -> tuple[tuple[str, str, str], ...]:
         if subject.versions:
             text = ", ".join(f"{name} {version}" for name, version in subject.versions.items())
             rows.setdefault(f"software {text}", ("software", text, ""))
+        if item.origin:
+            text = item.origin.get("command", "")
+            rows.setdefault(f"made {text}", ("measured by", text, f"rocmend {item.origin.get('rocmend', '')}".strip()))
     if run.machine:
         rows["machine"] = ("machine", ", ".join(f"{name} {value}" for name, value in run.machine.items()), "")
     return tuple(rows.values())
