@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -27,13 +27,10 @@ if TYPE_CHECKING:
     from rocmend.bench.suite import Suite
     from rocmend.machine.facts import Machine
     from rocmend.machine.root import ChosenPython
-    from rocmend.report.document import Block
 
 __all__ = ["Bench", "BenchOptions", "bench_options", "run_bench", "run_options"]
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-Pictures = Callable[["BenchRun"], "Sequence[Block]"]
 
 _MOST_PREPARING_S = 8.0
 """Seconds that a case is about to take before it is timed, for the estimate."""
@@ -149,7 +146,6 @@ def run_bench(
     command: str,
     common: BenchOptions,
     make: Callable[[Bench], Suite],
-    pictures: Pictures = lambda _run: [],
     efforts: tuple[Effort, Effort] | None = None,
 ) -> None:
     """Make a suite, run it, print what came out and leave.
@@ -158,7 +154,6 @@ def run_bench(
         command: The command's path: ``bench gemm``.
         common: The options.
         make: Makes the suite.
-        pictures: Draws a run; what it returns stands below the figures.
         efforts: How much is done for a figure with ``--quick`` and otherwise, where it is not what others do.
     """
     if common.no_store and (common.resume or common.store_path):
@@ -196,7 +191,7 @@ def run_bench(
     if run is None:
         _list(command, suite, common.output_format)
     else:
-        _print(command, run, common.output_format, pictures)
+        _print(command, run, common.output_format)
 
 
 def _about_s(suite: Suite, effort: Effort) -> float:
@@ -219,7 +214,7 @@ def _list(command: str, suite: Suite, output_format: str) -> None:
     )
 
 
-def _print(command: str, run: BenchRun, output_format: str, pictures: Pictures) -> None:
+def _print(command: str, run: BenchRun, output_format: str) -> None:
     from rocmend.bench.compare import run_data
     from rocmend.bench.records import row_of
     from rocmend.cli.output import json_lines
@@ -227,4 +222,4 @@ def _print(command: str, run: BenchRun, output_format: str, pictures: Pictures) 
 
     outcome = Outcome(command, run_data(run), CLEAN if run.clean else FINDINGS)
     others = {"jsonl": lambda: json_lines({"group": run.group, **row_of(item)} for item in run.results)}
-    finish(outcome, output_format, lambda: run_document(run, pictures(run)), others=others)
+    finish(outcome, output_format, lambda: run_document(run), others=others)
