@@ -14,7 +14,7 @@ import time
 
 from rocmend.bench.calls import CallSession, Torch
 from rocmend.bench.case import Case, Setting
-from rocmend.bench.compare import compared
+from rocmend.bench.comparison import compared
 from rocmend.bench.measure import QUICK, STANDARD
 from rocmend.bench.records import Measured
 from rocmend.bench.run import run_suite

@@ -98,4 +98,4 @@ def seeds() -> Iterator[bytes]:
             yield bytes([kind]) + text.encode()
 
 
-TARGET = Target(choice((on_a_terminal, as_a_text, on_a_page)), seeds, max_bytes=128)
+TARGET = Target(choice((on_a_terminal, as_a_text, on_a_page)), seeds, max_bytes=512)

@@ -106,11 +106,13 @@ def test_a_wrong_result_is_not_timed(clock: _Clock, monkeypatch: pytest.MonkeyPa
 
 
 def test_what_fails_while_it_is_timed_says_why(clock: _Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+
     class _Fails(_Timed):
         def run(self) -> None:
             super().run()
             if self.runs > 400:
-                raise MemoryError("out of memory")
+                raise torch.OutOfMemoryError("out of memory")
 
     ready(monkeypatch, _Fails(clock, itertools.repeat(0.01)))
     found = child.block(60.0)

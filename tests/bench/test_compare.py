@@ -10,8 +10,9 @@ import msgspec
 import pytest
 
 from rocmend.bench.case import DEFAULT, Case, Setting
-from rocmend.bench.compare import Changed, changes_between, compared, overall, run_data
-from rocmend.bench.records import BenchRun, Measured, evidence_of, row_of
+from rocmend.bench.compare import Changed, changes_between, run_data
+from rocmend.bench.comparison import compared, overall
+from rocmend.bench.records import BEFORE, BenchRun, Measured, evidence_of, measured_of, row_of
 from rocmend.bench.session import Prepared, Subject
 from rocmend.bench.sides import Side, read_side
 from rocmend.bench.stats import Difference, summarize
@@ -85,7 +86,7 @@ def test_what_cannot_be_compared_says_why(measured: Make) -> None:
     across = changed([measured("a", 1.0)], [measured("a", 0.5, subject=other, started=LATER)], across=True)
     assert across.changes[0].comparison.difference is Difference.FASTER
     redefined = changed([measured("a", 1.0)], [measured("a", 1.0, work=1e12)])
-    assert redefined.changes[0].comparison.reason == "the case is defined differently"
+    assert redefined.changes[0].comparison.reason == "different definitions: work 4000000000000.0, then 1000000000000.0"
 
 
 def test_two_settings_are_matched_by_case_and_what_they_set_is_named(measured: Make) -> None:
@@ -100,9 +101,9 @@ def test_two_settings_are_matched_by_case_and_what_they_set_is_named(measured: M
 
 
 def test_the_overall_ratio_has_an_interval_that_is_narrower_than_a_case_s(measured: Make) -> None:
-    pairs = [(measured(f"c{n}", 1.0), measured(f"c{n}", 1.1)) for n in range(9)]
+    pairs = [compared(measured(f"c{n}", 1.0), measured(f"c{n}", 1.1)) for n in range(9)]
     found = overall(pairs)
-    one = compared(*pairs[0])
+    one = pairs[0]
     assert found is not None
     assert one.low is not None
     assert one.high is not None
@@ -122,7 +123,42 @@ def test_what_waited_longer_for_a_processor_is_not_called_slower(measured: Make)
     alike = msgspec.structs.replace(b, waited=a.waited)
     assert compared(a, alike).difference is Difference.SLOWER
     hopeless = compared(a, msgspec.structs.replace(b, waited=(0.5,) * len(b.blocks)))
-    assert hopeless.reason == "this machine was busy: 50% of the time went by waiting for a processor"
+    assert hopeless.reason == "this machine was busy: 50 % of the time went by waiting for a processor"
+
+
+def test_a_figure_throttled_by_heat_is_compared_only_within_its_run(measured: Make) -> None:
+    heat = {"throttle": {"temperature": 0.8, "power limit": 1.0}}
+    cool, hot = measured("a", 1.0), msgspec.structs.replace(measured("a", 1.2), telemetry=heat)
+    assert compared(cool, hot).difference is Difference.SLOWER  # in turn: it met both alike
+    later = msgspec.structs.replace(hot, started_at=LATER)
+    said = "one was throttled by temperature in 80 % of the readings, the other in 0 %"
+    assert (compared(cool, later).reason, compared(later, cool).reason) == (said, said)
+    limited = msgspec.structs.replace(later, telemetry={"throttle": {"power limit": 1.0}})
+    assert compared(cool, limited).difference is Difference.SLOWER
+    assert compared(msgspec.structs.replace(cool, telemetry=heat), later).difference is Difference.SLOWER
+
+
+def test_two_machines_with_the_same_gpu_are_told_apart(measured: Make) -> None:
+    a, b = measured("a", 1.0), measured("a", 1.2, started=LATER)
+    places: tuple[dict[str, str], ...] = ({"product": "Framework Desktop"}, {"product": "EVO-X2"}, {})
+    here, there, nowhere = (msgspec.structs.replace(b, machine=place) for place in places)
+    a = msgspec.structs.replace(a, machine=places[0])
+    assert compared(a, there).reason == "other machine: Framework Desktop, then EVO-X2"
+    assert [compared(*pair).difference.value for pair in ((a, here), (a, nowhere))] == ["slower", "slower"]
+    assert compared(a, there, across=True).difference is Difference.SLOWER
+
+
+def test_what_figures_depended_on_is_told_and_outlives_the_store(measured: Make) -> None:
+    first = msgspec.structs.replace(measured("a", 1.0), conditions={"HSA_OVERRIDE_GFX_VERSION": "11.0.0"})
+    noted = {BEFORE: "this machine runs on its battery"}
+    second = msgspec.structs.replace(measured("a", 1.0, started=LATER), conditions=noted)
+    kept = [measured_of(evidence_of(item, "run")) for item in (first, second)]
+    assert changed(kept[:1], kept[1:]).differs == (
+        ("HSA_OVERRIDE_GFX_VERSION", "11.0.0", ""),
+        (BEFORE, "", "this machine runs on its battery"),
+    )
+    plain = evidence_of(measured("a", 1.0), "run").identity
+    assert evidence_of(second, "run").identity == plain != evidence_of(first, "run").identity
 
 
 def _run(results: Sequence[Measured], settings: Sequence[Setting] = (DEFAULT,)) -> BenchRun:

@@ -58,7 +58,8 @@ def test_prompts_of_two_lengths_are_not_compared_with_each_other() -> None:
     for tokens, speed in ((512, 900.0), (2048, 1500.0)):
         for setting, factor in (("rocm", 1.0), ("vulkan", 0.5)):
             one = _result(setting, "prompt", 0, speed * factor)
-            case = msgspec.structs.replace(one.case, parameters={**one.case.parameters, "prompt": tokens})
+            parameters = {**one.case.parameters, "prompt": tokens}
+            case = msgspec.structs.replace(one.case, id=f"{one.case.id}/{tokens}", parameters=parameters)
             results.append(msgspec.structs.replace(one, case=case))
     best = _topic(conclusions(results), "best")
     assert [text.partition(" for ")[0] for text in best] == ["7B, 512 tokens:", "7B, 2,048 tokens:"]

@@ -112,7 +112,12 @@ def test_the_tighter_of_arithmetic_and_memory_is_the_first_bound() -> None:
     memory, peak = suite.bounds(small, subject, machine)
     assert (memory.name, peak.figure) == (gemm.MEMORY, 59.4)
     assert memory.figure == pytest.approx(0.256, rel=0.01)  # two operations for each weight of two bytes
-    assert suite.bounds(large, Subject("sm_90", "cuda:0", "H200"), machine) == ()
+    h200 = Subject("sm_90", "cuda:0", "H200")
+    assert suite.bounds(large, h200, machine) == ()
+    suite._reached.square["float16"], suite._reached.bandwidth_gb_s[large.id] = (690.0, 4096), 4200.0
+    fastest, memory = suite.bounds(large, h200, machine)
+    assert (fastest.name, fastest.figure, memory.name) == (gemm_cases.FASTEST, 690.0, gemm.MEASURED)
+    assert next(bound.name for bound in suite.bounds(large, subject, machine)) == gemm_cases.PEAK
 
 
 def test_a_pcie_link_carries_what_its_coding_leaves() -> None:

@@ -106,6 +106,7 @@ def test_every_network_passes_and_its_samples_differ(name: str) -> None:
     # else one that heeds no input would pass
     assert any(workload.distance([one[:1]], [one[1:2]]) > 0.2 for one in outputs)
     assert run.detail()["error"] < run.detail()["allowed"] / 2
+    assert run.detail().get("attention") == (None if name.startswith("resnet") else "flash")
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
@@ -152,6 +153,34 @@ def test_a_wrong_network_is_found(broken: Callable[[NetworkRun], None], said: st
     broken(run)
     run.run()
     assert said in run.wrong()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_signs_that_rounding_decides_fail_no_step(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = torch.Generator
+    for seed in range(6):
+        monkeypatch.setattr(torch, "Generator", lambda seed=seed: _Offset(plain(), 1000 * seed))
+        run = made("resnet-18", TRAINING, dtype)
+        run.run()
+        assert run.wrong() == ""
+        assert run.detail()["error"] < run.detail()["allowed"] / 2
+
+
+class _Offset:
+    """Makes a generator whose seeds are others."""
+
+    def __init__(self, generator: Any, offset: int) -> None:
+        self._generator, self._offset = generator, offset
+
+    def manual_seed(self, seed: int) -> Any:
+        return self._generator.manual_seed(seed + self._offset)
+
+
+def test_a_gradient_that_is_off_by_a_thousandth_is_found() -> None:
+    run = made("resnet-18", TRAINING)
+    run.run()
+    run.model.get_parameter("stem.0.weight").register_hook(lambda gradient: gradient * 1.001)
+    assert "gradients: relative error" in run.wrong()
 
 
 def test_a_wrong_gradient_is_found() -> None:

@@ -15,6 +15,7 @@ from rocmend.bench.case import DEFAULT, Case, Setting
 from rocmend.bench.conditions import machine_facts
 from rocmend.bench.device import Device
 from rocmend.bench.records import BenchRun, Measured, evidence_of
+from rocmend.bench.serving import Server
 from rocmend.bench.session import Prepared, Subject
 from rocmend.bench.stats import summarize
 from rocmend.bench.suite import Suite
@@ -143,9 +144,9 @@ class Runs:
         results = []
         for case in suite.cases():
             for setting, gain in zip(suite.settings(), (1.0, 1.7, 1.2), strict=True):
-                bound = {"detail": {"launch_share": 0.84}} if case.parameters.get("rows") == 1 else {}
+                detail = {"launch_share": 0.84} if case.parameters.get("rows") == 1 else None
                 figure = (140.0 if case.unit == "GB/s" else 11.0) * gain
-                results.append(self.timed(case, setting, figure, **bound))
+                results.append(self.timed(case, setting, figure, detail=detail))
         return self.run(suite, results)
 
     def mlx(self) -> BenchRun:
@@ -201,7 +202,7 @@ class Runs:
 
     def serve(self) -> BenchRun:
         suite = Serve(
-            {"rocm": _Named("http://localhost:8080"), "vulkan": _Named("http://localhost:8081")}, Requests(), (1, 4, 16)
+            {"rocm": Server("http://localhost:8080"), "vulkan": Server("http://localhost:8081")}, Requests(), (1, 4, 16)
         )
         results = []
         for case in suite.cases():
@@ -260,12 +261,6 @@ class Runs:
         return BenchRun(
             group, suite, title, tuple(settings), tuple(results), notes=notes, machine=machine_facts(self.machine)
         )
-
-
-class _Named(msgspec.Struct, frozen=True):
-    """As much of a server as its name."""
-
-    name: str
 
 
 def _calm() -> dict[str, Any]:

@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from rocmend.bench.case import Case, Setting
@@ -67,6 +68,28 @@ def test_what_the_figures_say_comes_first(rocmend: Run, store: Path, tmp_path: P
     assert rocmend("report", "--store", store, "--format", "junit").out.count("<testcase") == 12
 
 
+def test_two_runs_are_not_compared_block_by_block(installed: Run, tmp_path: Path) -> None:
+    """Their blocks drift alike and are as many: in turn this is a difference of 3 %, from run to run it is not."""
+    path = tmp_path / "two.sqlite"
+    groups = ["bench-llama-20260131-120000-aaaa", "bench-llama-20260201-120000-bbbb"]
+    subject = Subject("gfx1151", "ROCm0", "Radeon 8060S Graphics")
+    case = Case("llama/7B/tg", "llama", {"model": "7B", "prompt": 0, "generate": 100, "depth": 0}, "tok/s", 100.0)
+    prepared = Prepared(Verdict.PASS, subject=subject)
+    busy = {"waited": (0.5,) * 8, "started_at": "2026-02-01T12:00:00+00:00", "setting": Setting("busy")}
+    with Store.open(path) as made:
+        for day, (group, factor) in enumerate(zip(groups, (1.0, 1.03), strict=True)):
+            blocks = tuple((2.0 * factor * (1 + 0.02 * number),) * 5 for number in (0, 3, 1, 5, 2, 4, 1, 3))
+            setting, started = Setting(("radv", "rocm")[day]), f"2026-0{day + 1}-01T12:00:00+00:00"
+            one = Measured(case, Verdict.PASS, "", prepared, blocks, summarize(blocks), started, 1.0, setting)
+            made.add(evidence_of(one, group))
+            if day:
+                made.add(evidence_of(msgspec.structs.replace(one, **busy), group))
+    done = installed("report", *groups, "--store", path, "--json")
+    said = {one["topic"]: one["text"] for one in json.loads(done.out)["data"]["conclusions"]}
+    assert "no difference is shown between radv and rocm" in said["best"]
+    assert "busy" not in said["best"]  # half of its time went by waiting for a processor
+
+
 @pytest.mark.parametrize(("words", "said"), [(("gemm",), "bench gemm"), (("bench-llama-2026",), "bench-llama-2026013")])
 def test_what_is_not_there_is_said(rocmend: Run, store: Path, words: tuple[str, ...], said: str) -> None:
     done = rocmend("report", *words, "--store", store)
@@ -78,3 +101,24 @@ def test_nothing_measured_yet(rocmend: Run) -> None:
     done = rocmend("report")
     assert (done.code, done.out) == (2, "")
     assert "rocmend bench gemm --quick" in done.err
+
+
+@pytest.mark.parametrize(
+    ("suite", "parameters"),
+    [("gemm", {"m": 1, "n": 2, "k": 3, "batch": 1}), ("gemm", {"m": 1, "n": 2, "k": 3, "batch": 1, "dtype": "fp3"}),
+     ("memory", {"test": "copy", "where": "device"}), ("llama", {"prompt": 512})],
+)  # fmt: skip
+def test_a_record_without_what_a_report_reads_is_left_out(
+    rocmend: Run, store: Path, suite: str, parameters: dict[str, object]
+) -> None:
+    blocks = ((1.0, 1.1),) * 8
+    prepared = Prepared(Verdict.PASS, subject=Subject("gfx1151", "cuda:0", "Radeon"))
+    for name, group in (("odd", "bench-odd"), ("7B", "bench-llama-20260131-120000-1a2b")):
+        case = Case(f"{suite}/{name}", suite, parameters, "tok/s", 1.0)
+        odd = Measured(case, Verdict.PASS, "", prepared, blocks, summarize(blocks), "2026-01-31", 1.0, Setting("rocm"))
+        with Store.open(store) as made:
+            made.add(evidence_of(odd, group))
+    done = rocmend("report", "--store", store, "bench-odd")
+    assert (done.code, "no run of a benchmark" in done.err) == (2, True)
+    done = rocmend("report", "--store", store, "llama")
+    assert done.code == 0, done.err

@@ -60,6 +60,26 @@ def test_slower_than_the_limit_is_a_finding(installed: Run, runs: Callable[[floa
     assert installed("compare", before, before).code == 0
 
 
+def test_two_definitions_of_a_network_are_not_one_case(installed: Run, tmp_path: Path) -> None:
+    paths = []
+    for number, definition in enumerate(("torchvision 0.24", "torchvision 0.25", "rocmend")):
+        blocks = tuple((1.0 + 0.1 * number + 0.001 * n,) * 3 for n in range(8))
+        prepared = Prepared(Verdict.PASS, subject=Subject("gfx1151"), detail={"definition": definition})
+        case = Case("nn/resnet-50/inference/float16/b32", "nn", {"batch": 32}, "img/s", 32.0)
+        one = Measured(case, Verdict.PASS, "", prepared, blocks, summarize(blocks), f"{number}", 1.0)
+        paths.append(tmp_path / f"{number}.json")
+        run = BenchRun(f"bench-nn-{number}", "nn", "Networks", (DEFAULT,), (one,))
+        paths[-1].write_bytes(msgspec.json.encode({"command": "bench nn", "data": run_data(run)}))
+    later, own = (json.loads(installed("compare", paths[0], path, "--json").out)["data"] for path in paths[1:])
+    assert later["changes"][0]["comparison"]["difference"] == "slower"
+    assert ["definition", "torchvision 0.24", "torchvision 0.25"] in later["differs"]
+    made = own["changes"][0]["comparison"]
+    assert made == {
+        "difference": "incomparable",
+        "reason": "different definitions: definition torchvision, then rocmend",
+    }
+
+
 def test_it_reads_as_an_answer_and_a_table(installed: Run, runs: Callable[[float], Path], tmp_path: Path) -> None:
     done = installed("compare", runs(1.0).name, runs(1.2).name, cwd=tmp_path)
     said = " ".join(done.out.split())

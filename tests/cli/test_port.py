@@ -21,7 +21,7 @@ def test_without_apply_nothing_is_written(rocmend: Rocmend, project: Path) -> No
     assert "PY01" in done.out
     assert "CU04" in done.out
     assert "Nothing was written" in done.out
-    assert max(map(len, done.out.splitlines())) <= 80
+    assert max(len(line) for line in done.out.splitlines() if not line.startswith("/")) <= 80  # but for the path
 
 
 @pytest.mark.parametrize("command", ["", "--apply", "verify", "audit", "undo", "golden --name x"])
@@ -231,7 +231,7 @@ def test_one_decision_is_one_line_however_many_places_it_is_about(rocmend: Rocme
     assert row.split()[1] == "30\N{MULTIPLICATION SIGN}"
     assert "arch_00.cu:2" in done.out
     assert "arch_29.cu" not in done.out
-    assert max(map(len, done.out.splitlines())) <= 80
+    assert max(len(line) for line in done.out.splitlines() if not line.startswith("/")) <= 80  # but for the path
     assert done.out.index("By hand: 30 places") < done.out.index("To be rewritten: ")
     assert "arch_29.cu" in rocmend("port", project, "-v").out
 

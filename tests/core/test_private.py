@@ -52,6 +52,7 @@ class TestPlaces:
             if any(f'"{name}"' in path.read_text() for name in ("ROCMEND_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"))
         }
         assert asking - {"machine/parse/environment.py", "machine/software/vulkan.py"} == {
+            "bench/fleet/places.py",  # sets it for a pod, which has no home
             "core/places.py",
             "kernels/compiled/pool.py",  # sets it for its workers
             "port/verify/execution.py",  # sets it for a project's code, which gets a cache of its own

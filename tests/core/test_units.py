@@ -36,7 +36,14 @@ def test_size_text(size: int, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("time_ms", "text"),
-    [(0, "0 ms"), (0.00117, "1.17 µs"), (0.25, "0.25 ms"), (999, "999 ms"), (12_500, "12.5 s"), (250_000, "4 min 10 s")],
+    [
+        (0, "0 ms"),
+        (0.00117, "1.17 µs"),
+        (0.25, "0.25 ms"),
+        (999, "999 ms"),
+        (12_500, "12.5 s"),
+        (250_000, "4 min 10 s"),
+    ],
 )
 def test_time_text(time_ms: float, text: str) -> None:
     assert time_text(time_ms) == text

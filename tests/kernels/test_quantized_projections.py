@@ -328,24 +328,19 @@ def test_a_norm_that_does_not_fit_is_refused() -> None:
 def test_on_nvidia_a_norm_is_a_launch_of_its_own_where_lanes_take_the_products(monkeypatch: Any) -> None:
     monkeypatch.setattr(backends, "MEASURED", True)
     op = registry.get("quantized_projections")
-    for products in (1, 3):
-        problem = op.problem("float16", "affine", 4, 64, False, products, 1, 4096, 4096, True, True)
-        taken = [select(op, problem, by_name(target)).implementation for target in ("sm90", "gfx1151")]
-        assert taken == ["norm_first", "gemv"]
+    for products, rows, taken in ((1, 1, "gemv"), (3, 1, "gemv"), (1, 2, "norm_first"), (3, 8, "norm_first")):
+        problem = op.problem("float16", "affine", 4, 64, False, products, rows, 4096, 4096, True, True)
+        assert select(op, problem, by_name("sm90")).implementation == taken
+        assert select(op, problem._replace(rows=1), by_name("gfx1151")).implementation == "gemv"
         with switched_off("nvidia"):
-            assert select(op, problem, by_name("sm90")).implementation == "gemv"
+            alone = select(op, problem._replace(rows=1), by_name("sm90"))
+        assert alone.implementation == "gemv"
 
 
-@pytest.mark.parametrize(("target", "wide"), [("gfx1151", "gemv"), ("gfx942", "apart"), ("sm80", "apart")])
-def test_a_norm_before_a_wide_gated_pair_is_a_launch_of_its_own_where_operations_are_few(
-    target: str, wide: str
-) -> None:
+@pytest.mark.parametrize("target", ["gfx1151", "gfx942", "sm80"])
+def test_a_norm_before_the_products_of_a_row_is_in_their_launch(target: str) -> None:
     op = registry.get("quantized_projections")
-    with switched_off("nvidia"):
-        for columns, depth, gated, kernel in (
-            (28672, 4096, True, wide),
-            (6144, 1024, True, "gemv"),
-            (10240, 8192, False, "gemv"),
-        ):
-            problem = op.problem("bfloat16", *AFFINE, gated, 2, 1, columns, depth, normed=True, added=True)
-            assert select(op, problem, by_name(target)).implementation == kernel
+    for columns, depth, gated in ((28672, 4096, True), (6144, 1024, True), (10240, 8192, False)):
+        problem = op.problem("bfloat16", *AFFINE, gated, 2, 1, columns, depth, normed=True, added=True)
+        with switched_off("nvidia"):
+            assert select(op, problem, by_name(target)).implementation == "gemv"

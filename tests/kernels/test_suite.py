@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 
 import pytest
 
@@ -28,25 +27,13 @@ def _all() -> list[tuple[str, Case | str]]:
     return found
 
 
-RAN: set[tuple[str, str | None, str]] = set()
-
-
-def _is_first(op: str, function: str | None, implementation: str) -> bool:
-    """Tell whether no case of an implementation has run yet."""
-    known = len(RAN)
-    RAN.add((op, function, implementation))
-    return len(RAN) > known
-
-
 @pytest.mark.parametrize(
     ("op", "case"),
     [pytest.param(op, case, id=f"{op}-{getattr(case, 'name', 'cases')}") for op, case in _all()],
 )
 def test_case(op: str, case: Case | str) -> None:
     assert isinstance(case, Case), case
-    # The interpreter has no races: what a run leaves behind is seen in the second of an implementation's first case.
-    ran = functools.partial(_is_first, op, case.function)
-    result = run_case(registry.get(op), case, torch.device("cpu"), again=ran)
+    result = run_case(registry.get(op), case, torch.device("cpu"))
     assert case.implementation in {"", result.implementation}
     assert result.ok, f"{result.detail} (worst {result.worst:.2f} of what is allowed)"
 

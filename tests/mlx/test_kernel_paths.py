@@ -74,15 +74,15 @@ def test_norms_and_softmax(monkeypatch: pytest.MonkeyPatch, dtype: Any) -> None:
 @pytest.mark.parametrize("sunk", [False, True])
 def test_attention(monkeypatch: pytest.MonkeyPatch, kind: str, sunk: bool, dtype: Any) -> None:
     q, k, v = (
-        make(2, 4, 7, 32, dtype=dtype),
+        make(2, 8, 7, 32, dtype=dtype),
         make(2, 2, 9, 32, seed=1, dtype=dtype),
         make(2, 2, 9, 24, seed=2, dtype=dtype),
     )
     masks = {
         "none": None, "causal": "causal", "boolean": mx.array(np.random.default_rng(3).random((2, 1, 7, 9)) < 0.7),
-        "additive": make(4, 7, 9, seed=4, dtype=dtype),
+        "additive": make(8, 7, 9, seed=4, dtype=dtype),
     }  # fmt: skip
-    options = {"scale": 0.2, "mask": masks[kind], "sinks": make(4, seed=5, dtype=dtype) if sunk else None}
+    options = {"scale": 0.2, "mask": masks[kind], "sinks": make(8, seed=5, dtype=dtype) if sunk else None}
 
     def loss(q: Any, k: Any, v: Any) -> Any:
         return mx.fast.scaled_dot_product_attention(q, k, v, **options).square().sum()

@@ -113,9 +113,7 @@ def test_a_file_of_no_package_finds_what_it_needs_beside_itself_on_rocm_alone(
         if value == "True":
             forced = forced.replace("pynvml.ModuleType", "pynvml.nvmlDeviceGetCount")
         (root / "tools/deep/run.py").write_text(forced, encoding="utf-8")
-        # As a script; imported, then executed as a module, in one process: importing torch is what takes the time.
-        package = "import runpy, tools.deep.run; runpy.run_module('tools.deep.run', run_name='__main__')"
-        for command in (["tools/deep/run.py"], ["-W", "ignore", "-c", package]):
+        for command in (["tools/deep/run.py"], ["-m", "tools.deep.run"], ["-c", "import tools.deep.run"]):
             subprocess.run([sys.executable, *command], cwd=root, check=True)
 
 

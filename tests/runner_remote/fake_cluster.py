@@ -44,6 +44,7 @@ class FakeCluster:
         self.changed = threading.Condition()
         self.version = 100
         self.floor = 0
+        self.nodes: list[Json] = []
         self.jobs: dict[str, Json] = {}
         self.pods: dict[str, Json] = {}
         self.history: list[tuple[int, str, Json]] = []
@@ -249,10 +250,9 @@ class Handler(BaseHTTPRequestHandler):
             return self.send_log(query)
         if parts.path.endswith("/pods"):
             return self.watch(query) if query.get("watch") == "true" else self.list_pods(query)
-        if parts.path.endswith("/jobs"):
-            if self.misbehave("jobs"):
-                return None
-            return self.answer(200, {"items": list(cluster.jobs.values())})
+        for kind, items in (("nodes", cluster.nodes), ("jobs", list(cluster.jobs.values()))):
+            if parts.path.endswith(f"/{kind}"):
+                return None if self.misbehave(kind) else self.answer(200, {"items": items})
         if self.misbehave("job"):
             return None
         job = cluster.jobs.get(parts.path.rpartition("/")[2])

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import math
-import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from rocmend.bench.case import Case
+from rocmend.bench.comparison import Overall, compared, overall
 from rocmend.bench.records import BenchRun, Measured, row_of
 from rocmend.bench.sides import Side
-from rocmend.bench.stats import MARGIN, Comparison, Difference, Interval, combined, compare, judged, ratio_interval
+from rocmend.bench.stats import Comparison, Difference
 from rocmend.core.verdict import Verdict
 
-RUNS_MARGIN = 0.02
-"""Between two runs more differs than between blocks taken in turn: memory layout, temperature, what else ran."""
-
-BUSY = 0.2
-"""A process on the CPU that waits a larger share of its time for a processor measures the others on the machine."""
 _NOT_LOST = {Verdict.PASS, Verdict.SKIPPED}
 
 
@@ -47,24 +40,6 @@ class Change(msgspec.Struct, frozen=True, omit_defaults=True):
     figure_b: float | None = None
     lost: bool = False
     beyond: bool = False
-
-
-class Overall(msgspec.Struct, frozen=True):
-    """The geometric mean of the ratios of several cases.
-
-    Attributes:
-        ratio: Speed of B over that of A.
-        low: Lower end of its 95 % interval, for these cases.
-        high: Its upper end.
-        cases: How many.
-        difference: What it shows.
-    """
-
-    ratio: float
-    low: float
-    high: float
-    cases: int
-    difference: Difference
 
 
 class Changed(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -109,76 +84,6 @@ class Changed(msgspec.Struct, frozen=True, omit_defaults=True):
         return sum(change.comparison.difference is difference for change in self.changes)
 
 
-def compared(a: Measured, b: Measured, *, across: bool = False) -> Comparison:
-    """Compare two measurements of a case.
-
-    Args:
-        a: The first.
-        b: The second.
-        across: Two devices are to be compared.
-    """
-    if reason := incomparable(a, b, across=across):
-        return Comparison(Difference.INCOMPARABLE, reason=reason)
-    paired = a.in_turn_with(b)
-    margin = MARGIN if paired else RUNS_MARGIN
-    found = compare(a.blocks, b.blocks, paired=paired, margin=margin)
-    if found.difference is Difference.NONE or not (a.waited or b.waited):
-        return found
-    working = compare(_working(a), _working(b), paired=paired, margin=margin)
-    if working.difference is found.difference:
-        return found
-    reason = "they waited unequally for a processor that others had"
-    return msgspec.structs.replace(found, difference=Difference.NONE, reason=reason)
-
-
-def _working(item: Measured) -> list[tuple[float, ...]]:
-    """Return the times without what was waited for a processor, block by block."""
-    shares = item.waited or (0.0,) * len(item.blocks)
-    return [
-        tuple(seconds * (1 - share) for seconds in block) for block, share in zip(item.blocks, shares, strict=False)
-    ]
-
-
-def incomparable(a: Measured, b: Measured, *, across: bool = False) -> str:
-    """Say why two measurements can't be compared; empty where they can."""
-    if _definition(a.case) != _definition(b.case):
-        return "the case is defined differently"
-    for item in (a, b):
-        if item.summary is None:
-            return f"{item.verdict.value}{f': {item.reason}' if item.reason else ''}"
-    waited = max((statistics.fmean(item.waited) for item in (a, b) if item.waited), default=0.0)
-    if waited > BUSY:
-        return f"this machine was busy: {waited:.0%} of the time went by waiting for a processor"
-    if not (across or a.in_turn_with(b)) and _device(a) != _device(b):  # in turn: the run compares back ends
-        return f"other device: {_device(a)}, then {_device(b)}"
-    return ""
-
-
-def _definition(case: Case) -> tuple[Any, ...]:
-    return case.unit, case.work, msgspec.json.encode(case.parameters, order="sorted")
-
-
-def _device(item: Measured) -> str:
-    return f"{item.subject.device_name} ({item.subject.gfx_target})"
-
-
-def overall(pairs: Sequence[tuple[Measured, Measured]]) -> Overall | None:
-    """Return the geometric mean of the ratios of comparable measurements, with its interval; None of none."""
-    found: list[Interval] = []
-    close = True
-    for a, b in pairs:
-        paired = a.in_turn_with(b)
-        interval = ratio_interval(a.blocks, b.blocks, paired=paired)
-        if math.isfinite(interval.half_width):
-            found.append(interval)
-            close = close and paired
-    if not found:
-        return None
-    mean = combined(found)
-    difference = judged(mean, MARGIN if close else RUNS_MARGIN)
-    return Overall(math.exp(mean.middle), math.exp(mean.low), math.exp(mean.high), len(found), difference)
-
-
 def matched(run: BenchRun, setting: str) -> list[tuple[Measured, Measured]]:
     """Return the measurements of a run's first setting with those of another one, by case."""
     by = {(item.case.id, item.setting.id): item for item in run.results}
@@ -210,14 +115,13 @@ def changes_between(a: Side, b: Side, *, limit: float, across: bool = False) -> 
     first, second = (_keyed(side.results, by_case=by_case) for side in (a, b))
     both = [(first[key], second[key]) for key in first if key in second]
     changes = tuple(_change(one, other, limit, by_case=by_case, across=across) for one, other in both)
-    whole = overall([pair for pair in both if not incomparable(*pair, across=across)])
     return Changed(
         a=a.label,
         b=b.label,
         device_a=a.device,
         device_b=b.device,
         changes=changes,
-        overall=whole,
+        overall=overall(change.comparison for change in changes),
         only_a=tuple(" @ ".join(key) for key in first if key not in second),
         only_b=tuple(" @ ".join(key) for key in second if key not in first),
         differs=_differs(a, b, by_case=by_case),
@@ -247,7 +151,7 @@ def _change(a: Measured, b: Measured, limit: float, *, by_case: bool, across: bo
 def _differs(a: Side, b: Side, *, by_case: bool) -> tuple[tuple[str, str, str], ...]:
     """Return what differs besides the figures: versions, the machine, what the settings set."""
     rows: list[tuple[str, str, str]] = []
-    for one, other in ((a.versions, b.versions), (a.machine, b.machine)):
+    for one, other in ((a.versions, b.versions), (a.machine, b.machine), (a.conditions, b.conditions)):
         rows += _unlike(one, other)
     if by_case:
         (first,), (second,) = a.settings.values(), b.settings.values()

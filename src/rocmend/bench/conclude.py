@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from rocmend.bench.comparison import compared, unusable
 from rocmend.bench.conclusion import Conclusion
 from rocmend.bench.records import Measured, subject_of
-from rocmend.bench.stats import Difference, compare
+from rocmend.bench.stats import Comparison, Difference
 from rocmend.core.units import share_text
 
 __all__ = ["TESTS", "Conclusion", "Line", "conclusions", "fit"]
@@ -64,7 +65,7 @@ def conclusions(results: Iterable[Measured]) -> list[Conclusion]:
         results: Those whose parameters have ``model``, ``depth`` and tokens of ``prompt`` or ``generate`` count;
             ``size_bytes`` allows more.
     """
-    usable = [result for result in results if result.summary is not None and test_of(result)]
+    usable = _newest(result for result in results if test_of(result) and not unusable(result))
     found: list[Conclusion] = []
     by_model: dict[str, list[Measured]] = defaultdict(list)
     for result in usable:
@@ -82,6 +83,19 @@ def conclusions(results: Iterable[Measured]) -> list[Conclusion]:
     for test in TESTS:
         found += _size(test, [result for result in usable if test_of(result) == test])
     return found
+
+
+def _newest(results: Iterable[Measured]) -> list[Measured]:
+    """Return the results without repeats: of a case under a setting on a device the newest."""
+    found: dict[tuple[str, str, str], Measured] = {}
+    for result in sorted(results, key=lambda one: one.started_at):
+        found[result.case.id, result.setting.id, _where(result)] = result
+    return list(found.values())
+
+
+def _where(result: Measured) -> str:
+    product = result.machine.get("product", "")
+    return " ".join(filter(None, (result.subject.device_name, result.subject.gfx_target, product)))
 
 
 def by_length(model: str, results: Iterable[Measured]) -> dict[str, list[Measured]]:
@@ -138,7 +152,7 @@ def _best(model: str, test: str, results: Sequence[Measured]) -> list[Conclusion
         if len(some) < 2:
             continue
         first, second = some[:2]
-        seen = compare(second.blocks, first.blocks)
+        seen = compared(second, first)
         unit = first.case.unit
         if seen.difference is Difference.FASTER:
             ahead = (_figure(first) / _figure(second) - 1) * 100
@@ -147,13 +161,18 @@ def _best(model: str, test: str, results: Sequence[Measured]) -> list[Conclusion
                 f"{unit}, {ahead:.0f} % ahead of {second.setting.id}."
             )
         else:
-            text = (
-                f"{model}: for {TESTS[test]} {_at(depth)}, no difference is shown between {first.setting.id} and "
-                f"{second.setting.id} ({_figure_text(first)} and {_figure_text(second)} {unit})."
-            )
+            both = f"{first.setting.id} and {second.setting.id}"
+            apart = seen.difference is Difference.INCOMPARABLE
+            said = f"{both} can't be compared" if apart else f"no difference is shown between {both}"
+            figures = f"({_figure_text(first)} and {_figure_text(second)} {unit})"
+            text = f"{model}: for {TESTS[test]} {_at(depth)}, {said} {figures}{_why(seen)}."
         shown = seen.difference is Difference.FASTER
         found.append(Conclusion("best", text, (_name(first), _name(second)), shown))
     return found
+
+
+def _why(seen: Comparison) -> str:
+    return f": {seen.reason}" if seen.reason else ""
 
 
 def _apart(model: str, results: Sequence[Measured]) -> list[Conclusion]:
@@ -162,7 +181,7 @@ def _apart(model: str, results: Sequence[Measured]) -> list[Conclusion]:
     for test in TESTS:
         by_depth = _by_depth([result for result in results if test_of(result) == test])
         some = next(iter(by_depth.values()), [])
-        if len(some) < 2 or compare(some[1].blocks, some[0].blocks).difference is not Difference.FASTER:
+        if len(some) < 2 or compared(some[1], some[0]).difference is not Difference.FASTER:
             return []
         best[test] = some[0]
     prompt, generate = best["prompt"], best["generate"]
@@ -184,7 +203,7 @@ def _crossings(model: str, test: str, results: Sequence[Measured]) -> list[Concl
     for (one, first), (other, second) in itertools.combinations(by_setting.items(), 2):
         ahead: tuple[int, str] | None = None
         for depth in sorted(first.keys() & second.keys()):
-            seen = compare(first[depth].blocks, second[depth].blocks).difference
+            seen = compared(first[depth], second[depth]).difference
             if seen not in {Difference.FASTER, Difference.SLOWER}:
                 continue
             leader, behind = (other, one) if seen is Difference.FASTER else (one, other)
@@ -202,10 +221,7 @@ def _crossings(model: str, test: str, results: Sequence[Measured]) -> list[Concl
 def _decay(model: str, test: str, results: Sequence[Measured]) -> list[Conclusion]:
     """Say how fast a setting gets slower with the context: the time of a token grows by a straight line."""
     found = []
-    by_setting: dict[str, list[Measured]] = defaultdict(list)
-    for result in sorted(results, key=depth_of):
-        by_setting[result.setting.id].append(result)
-    for setting, some in by_setting.items():
+    for setting, some in _by_setting(results).items():
         depths = {depth_of(result) for result in some}
         if len(depths) < _FEWEST_POINTS:
             continue
@@ -213,14 +229,24 @@ def _decay(model: str, test: str, results: Sequence[Measured]) -> list[Conclusio
     return found
 
 
+def _by_setting(results: Iterable[Measured]) -> dict[str, list[Measured]]:
+    """Return the results of each setting, the shortest context first; those of another device are of another one."""
+    found: dict[tuple[str, str], list[Measured]] = defaultdict(list)
+    for result in sorted(results, key=depth_of):
+        found[result.setting.id, _where(result)].append(result)
+    several = Counter(setting for setting, _ in found)
+    return {f"{one} on {where}" if several[one] > 1 else one: some for (one, where), some in found.items()}
+
+
 def _decay_of(model: str, test: str, setting: str, some: Sequence[Measured]) -> Conclusion:
     low, high = some[0], some[-1]
     names = tuple(map(_name, some))
     about = f"{model}: {TESTS[test]} with {setting}"
     ends = f"{depth_of(high):,} tokens than at {depth_of(low):,}"
-    seen = compare(low.blocks, high.blocks, paired=False)
-    if seen.difference is Difference.NONE:
-        return Conclusion("decay", f"{about}: it is not shown that it is slower at {ends}.", names, shown=False)
+    seen = compared(low, high, apart=("depth",))
+    if seen.difference in {Difference.NONE, Difference.INCOMPARABLE}:
+        text = f"{about}: it is not shown that it is slower at {ends}{_why(seen)}."
+        return Conclusion("decay", text, names, shown=False)
     change = (_figure(high) / _figure(low) - 1) * 100
     text = f"{about} is {abs(change):.0f} % {'slower' if change < 0 else 'faster'} at {ends}"
     line = fit([(float(depth_of(result)), 1 / _figure(result)) for result in some])
@@ -232,7 +258,7 @@ def _decay_of(model: str, test: str, setting: str, some: Sequence[Measured]) -> 
         )
     else:
         text += f"; a straight line does not describe it (a point is {share_text(line.residual)} away)."
-    return Conclusion("decay", text, names, seen.difference is not Difference.INCOMPARABLE)
+    return Conclusion("decay", text, names)
 
 
 def _rounded(value: float) -> int:
@@ -246,11 +272,11 @@ def _rounded(value: float) -> int:
 def _size(test: str, results: Sequence[Measured]) -> list[Conclusion]:
     """Say how the time of a token follows the size of the model, and what bandwidth that comes to."""
     found = []
-    by_setting: dict[str, dict[str, Measured]] = defaultdict(dict)
-    for result in sorted(results, key=depth_of):
-        if result.case.parameters.get("size_bytes"):
-            by_setting[result.setting.id].setdefault(str(result.case.parameters.get("model", "")), result)
-    for setting, models in by_setting.items():
+    sized = [result for result in results if result.case.parameters.get("size_bytes")]
+    for setting, mine in _by_setting(sized).items():
+        models: dict[str, Measured] = {}
+        for result in mine:
+            models.setdefault(str(result.case.parameters.get("model", "")), result)
         some = sorted(models.values(), key=lambda result: float(result.case.parameters["size_bytes"]))
         if len({float(result.case.parameters["size_bytes"]) for result in some}) < _FEWEST_POINTS:
             continue

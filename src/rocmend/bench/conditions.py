@@ -9,9 +9,11 @@ drivers/gpu/drm/amd/amdkfd/kfd_process.c (a folder in /sys/class/kfd/kfd/proc fo
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,6 +38,25 @@ _BUSY_GPU = 20.0
 _BUSY_CPU = 0.25
 """Share of the processor's time from which on a machine is called busy."""
 _MOST_NAMED = 4
+_VARIABLE = re.compile(
+    r"(HSA|HIP|ROCR|ROCM|ROCBLAS|HIPBLASLT|TENSILE|MIOPEN|GPU|AMD|AMDGPU|RADV|VK|MESA|GGML|LLAMA|PYTORCH|TORCH|"
+    r"TORCHINDUCTOR|TRITON|FLASH_ATTENTION|OMP|KMP|MKL|OPENBLAS|CUDA|CUBLAS|NVIDIA|NCCL|ROCMEND_MLX|DISABLE_ADDMM)_\w+"
+)
+"""Variables that drivers, libraries, compilers and frameworks for GPUs read."""
+_OF_PLACES = re.compile(r"_(HOME|PATH|DIR|ROOT|CACHE|CACHE_PATH|DB_PATH|FILENAME)$")
+"""Endings of those that name a place, on which no figure depends."""
+_MOST_VARIABLES, _MOST_CHARS = 50, 200
+
+
+def variables(environment: Mapping[str, str], given: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the variables of the environment that a figure may depend on.
+
+    Args:
+        environment: What processes inherit.
+        given: What a setting states itself.
+    """
+    names = [name for name in sorted(environment) if _VARIABLE.fullmatch(name) and not _OF_PLACES.search(name)]
+    return {name: environment[name][:_MOST_CHARS] for name in names[:_MOST_VARIABLES] if name not in given}
 
 
 def machine_facts(machine: Machine) -> dict[str, str]:

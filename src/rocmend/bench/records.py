@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -20,6 +21,13 @@ KIND = "bench"
 IMPORTED = "imported"
 """The kind of others' results: never ``bench``, so that none is taken for what this machine did."""
 
+UNHEALTHY = "its machine was not healthy after the run"
+"""How the note at a figure begins whose host failed its check."""
+
+
+BEFORE = "before the run"
+"""Name of the condition that says what was noted then."""
+
 
 class Measured(msgspec.Struct, frozen=True, omit_defaults=True):
     """A case under a setting.
@@ -37,6 +45,9 @@ class Measured(msgspec.Struct, frozen=True, omit_defaults=True):
         bounds: What no run can exceed.
         telemetry: What sensors said meanwhile: clocks, power, temperature; see ``telemetry``.
         waited: By block, the share of its time that it waited for a processor that others had; none on a GPU.
+        conditions: What it depended on besides its setting, by name: variables of the environment, and what was noted
+            before the run (battery, load).
+        machine: Where it was read back from a record or a file: what is known about its machine, by name.
     """
 
     case: Case
@@ -51,6 +62,8 @@ class Measured(msgspec.Struct, frozen=True, omit_defaults=True):
     bounds: tuple[Bound, ...] = ()
     telemetry: dict[str, Any] = {}
     waited: tuple[float, ...] = ()
+    conditions: dict[str, str] = {}
+    machine: dict[str, str] = {}
 
     @property
     def figure(self) -> float | None:
@@ -69,6 +82,22 @@ class Measured(msgspec.Struct, frozen=True, omit_defaults=True):
     def subject(self) -> Subject:
         """Where it ran."""
         return self.prepared.subject
+
+    @property
+    def told(self) -> dict[str, str]:
+        """What differs from run to run and is to be told where two are compared, by name: no part of the case.
+
+        Conditions, whose definition of a network it is, which attention it took, and the options that llama-bench says
+        were in force, defaults among them.
+        """
+        detail = self.prepared.detail
+        options = detail.get("options") if self.case.suite == "llama" else None
+        named = {name: str(detail[name]) for name in ("definition", "attention") if detail.get(name)}
+        return {
+            **self.conditions,
+            **named,
+            **{f"llama-bench {name}": str(value) for name, value in (options or {}).items()},
+        }
 
     def in_turn_with(self, other: Measured) -> bool:
         """Return whether their blocks were taken in turn, so that they can be compared block by block."""
@@ -121,11 +150,17 @@ def subject_of(case: Case, setting: Setting) -> str:
     return f"{case.id} @ {setting.id}"
 
 
+def on_machine(results: Iterable[Measured], machine: dict[str, str]) -> tuple[Measured, ...]:
+    """Return measurements that were read back, with what is known about their machine."""
+    return tuple(msgspec.structs.replace(item, machine=machine) for item in results)
+
+
 def row_of(measured: Measured) -> dict[str, Any]:
     """Return a measurement as JSON values, with its figure and unit; ``Measured`` can be read from it."""
     ends = {} if measured.interval is None else dict(zip(("low", "high"), measured.interval, strict=True))
     figure = {} if measured.figure is None else {"figure": measured.figure, **ends, "unit": measured.case.unit}
     kept: dict[str, Any] = msgspec.to_builtins(measured)
+    kept.pop("machine", None)  # a run says it once
     return {**figure, **kept}
 
 
@@ -135,7 +170,7 @@ def evidence_of(measured: Measured, group: str) -> Evidence:
     subject = prepared.subject
     settings = {name: value for name, value in (("env", setting.env), ("options", setting.options)) if value}
     kept: dict[str, Any] = msgspec.to_builtins(measured)
-    for name in ("verdict", "reason", "started_at", "time_ms"):
+    for name in ("verdict", "reason", "started_at", "time_ms", "machine"):
         kept.pop(name, None)
     for name in ("verdict", "reason", "subject", "log"):
         kept["prepared"].pop(name, None)
@@ -152,6 +187,8 @@ def evidence_of(measured: Measured, group: str) -> Evidence:
                 "device": subject.device_name,
                 "gfx_target": subject.gfx_target,
                 "versions": subject.versions,
+                "definition": prepared.detail.get("definition", ""),
+                "variables": {name: value for name, value in measured.conditions.items() if name != BEFORE},
             }
         ),
         verdict=measured.verdict,
@@ -173,6 +210,10 @@ def measured_of(evidence: Evidence) -> Measured:
         msgspec.ValidationError: It is no record of one, or a newer rocmend wrote it.
     """
     kept = dict(evidence.detail.get("measured") or {})
+    shared = evidence.detail.get("shared")
+    if isinstance(shared, dict) and shared.get("unhealthy"):  # the host's check failed after the run
+        sensors = dict(kept.get("telemetry") or {})
+        kept["telemetry"] = {**sensors, "notes": [*sensors.get("notes", ()), f"{UNHEALTHY}: {shared['unhealthy']}"]}
     subject = Subject(
         evidence.gfx_target,
         str(evidence.settings.get("device", "")),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import os
 import secrets
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -11,9 +12,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocmend.bench.case import Case, Setting
-from rocmend.bench.conditions import machine_facts
+from rocmend.bench.conditions import machine_facts, variables
 from rocmend.bench.measure import STANDARD, Effort, measure
-from rocmend.bench.records import KIND, BenchRun, Measured, evidence_of, measured_of, subject_of
+from rocmend.bench.records import BEFORE, KIND, BenchRun, Measured, evidence_of, measured_of, subject_of
 from rocmend.bench.session import NotStartedError, Prepared, Session
 from rocmend.bench.suite import Suite
 from rocmend.bench.telemetry import Telemetry
@@ -62,7 +63,7 @@ def run_suite(  # noqa: PLR0913  each of them is an option of the command
         NotStartedError: Nothing can be measured: no torch, no such device.
     """
     group, finished = _finished(store, suite, resume)
-    run = _Run(suite, group, store, machine, effort, on_start, on_result, stop, watch)
+    run = _Run(suite, group, store, machine, effort, on_start, on_result, stop, watch, notes)
     found = run.all(finished)
     return msgspec.structs.replace(found, notes=(*found.notes, *notes))
 
@@ -104,10 +105,11 @@ class _Run:
         on_result: OnResult,
         stop: Callable[[], bool],
         watch: Telemetry | None,
+        notes: Sequence[str],
     ) -> None:
         self.suite, self.group, self.store, self.machine = suite, group, store, machine
         self.effort, self.on_start, self.on_result, self.stop = effort, on_start, on_result, stop
-        self.watch = watch
+        self.watch, self.notes = watch, notes
         self.settings = {setting.id: setting for setting in suite.settings()}
         self.results: dict[str, Measured] = {}
         self.quarantine = ""
@@ -170,6 +172,9 @@ class _Run:
             self.quarantine = self.quarantine or measured.prepared.quarantine
 
     def _keep(self, measured: Measured, total: int) -> None:
+        noted = {BEFORE: "; ".join(self.notes)} if self.notes else {}
+        found = {**variables(os.environ, measured.setting.env), **noted}
+        measured = msgspec.structs.replace(measured, conditions=found)
         self.results[subject_of(measured.case, measured.setting)] = measured
         self._done += 1
         if self.store is not None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from rocmend.bench.case import Setting
-from rocmend.bench.conditions import machine_facts
-from rocmend.bench.records import IMPORTED, KIND, BenchRun, Measured, measured_of
+from rocmend.bench.records import KIND, BenchRun, Measured, measured_of, on_machine
+from rocmend.bench.stored import results_of
 from rocmend.core.documents import decode_json, read_document
 from rocmend.core.errors import DataError, UsageError
 from rocmend.core.evidence import Evidence
@@ -48,12 +48,12 @@ class Side(msgspec.Struct, frozen=True):
     @property
     def versions(self) -> dict[str, str]:
         """Versions of what ran; several of one package are named together."""
-        found: dict[str, list[str]] = {}
-        for item in self.results:
-            for name, version in item.subject.versions.items():
-                if version not in found.setdefault(name, []):
-                    found[name].append(version)
-        return {name: ", ".join(versions) for name, versions in found.items()}
+        return _joined(item.subject.versions for item in self.results)
+
+    @property
+    def conditions(self) -> dict[str, str]:
+        """What its figures depended on besides the settings; several of one name are named together."""
+        return _joined(item.told for item in self.results)
 
     @property
     def device(self) -> str:
@@ -64,6 +64,14 @@ class Side(msgspec.Struct, frozen=True):
             if item.subject.device_name
         )
         return ", ".join(names)
+
+
+def _joined(many: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    found: dict[str, dict[str, None]] = {}
+    for one in many:
+        for name, value in one.items():
+            found.setdefault(name, {})[value] = None
+    return {name: ", ".join(values) for name, values in found.items()}
 
 
 def read_side(text: str, store: Callable[[], Store]) -> Side:
@@ -107,19 +115,14 @@ def _run(name: str, store: Callable[[], Store]) -> Side:
         groups = [found.group for found in opened.groups() if found.group.startswith(f"{KIND}-")]
         back = int(counted[1] or 0)
         group = groups[back] if back < len(groups) else name
-    rows = list(opened.query(kind=KIND, group=group)) or list(opened.query(kind=IMPORTED, group=group))
-    found: dict[str, Measured] = {}
-    for row in rows:
-        found.setdefault(row.evidence.subject, measured_of(row.evidence))
-    if not found:
+    results, facts = results_of(opened, group)
+    if not results:
         raise UsageError(
             name,
             "the store has no such run of a benchmark.",
             next_step="`rocmend store ls --groups` lists what it has; a file is named by its path.",
         )
-    machine = next((row.evidence.machine for row in rows if row.evidence.machine), "")
-    facts = machine_facts(opened.machine(machine)) if machine else {}
-    return Side(group, tuple(sorted(found.values(), key=lambda item: (item.started_at, item.case.id))), facts)
+    return Side(group, results, facts)
 
 
 def _file(path: Path) -> Side:
@@ -134,7 +137,7 @@ def _file(path: Path) -> Side:
     if not isinstance(held, dict) or not held.get("results"):
         raise DataError(str(path), "holds no run of a benchmark.", next_step=_WRITES)
     run = _converted(held, BenchRun, path)
-    return Side(str(path), run.results, run.machine)
+    return Side(str(path), on_machine(run.results, run.machine), run.machine)
 
 
 def _row(line: bytes, path: Path) -> Measured:

@@ -85,6 +85,7 @@ class Comparison(msgspec.Struct, frozen=True, omit_defaults=True):
         low: Lower end of its 95 % interval.
         high: Its upper end.
         reason: Why they can't be compared, or why no difference is shown.
+        in_turn: Their blocks were taken in turn, and were compared block by block.
     """
 
     difference: Difference
@@ -92,6 +93,7 @@ class Comparison(msgspec.Struct, frozen=True, omit_defaults=True):
     low: float | None = None
     high: float | None = None
     reason: str = ""
+    in_turn: bool = False
 
 
 class Interval(msgspec.Struct, frozen=True):
@@ -246,7 +248,8 @@ def compare(
     found = ratio_interval(a, b, paired=paired)
     if not math.isfinite(found.low):
         return Comparison(Difference.INCOMPARABLE, math.exp(found.middle), reason="one block says nothing of noise")
-    return Comparison(judged(found, margin), math.exp(found.middle), math.exp(found.low), math.exp(found.high))
+    ends = math.exp(found.low), math.exp(found.high)
+    return Comparison(judged(found, margin), math.exp(found.middle), *ends, in_turn=paired)
 
 
 def judged(found: Interval, margin: float = MARGIN) -> Difference:

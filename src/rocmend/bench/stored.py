@@ -10,7 +10,8 @@ import msgspec
 
 from rocmend.bench.conclusion import Conclusion
 from rocmend.bench.conditions import machine_facts
-from rocmend.bench.records import IMPORTED, KIND, BenchRun, Measured, measured_of
+from rocmend.bench.records import IMPORTED, KIND, BenchRun, Measured, measured_of, on_machine
+from rocmend.bench.suites.gemm_cases import DTYPES
 from rocmend.core.errors import UsageError
 from rocmend.core.suggest import unknown
 
@@ -28,32 +29,56 @@ TITLES = {
 }
 """What the suites measure, in the order of a report."""
 
+_PARAMETERS: dict[str, dict[str, type]] = {
+    "gemm": {"m": int, "n": int, "k": int, "batch": int, "dtype": str},
+    "memory": {"test": str, "where": str, "bytes": int},
+    "llama": {"model": str},
+}
+"""What reports read of a case: an archive of others may hold anything."""
+
 _SAY = {"gemm", "memory", "mlx"}
 """Suites that draw conclusions of their own."""
 
 
+def results_of(store: Store, group: str) -> tuple[tuple[Measured, ...], dict[str, str]]:
+    """Return the results of a run, in the order of their start, and what is known about its machine.
+
+    Of repeats of a case the newest counts. Results of others are taken where their import is named.
+    """
+    found: dict[str, Measured] = {}
+    machine = ""
+    rows = list(store.query(kind=KIND, group=group)) or list(store.query(kind=IMPORTED, group=group))
+    for row in reversed(rows):  # the oldest first: settings keep the order in which they were measured
+        try:
+            found[row.evidence.subject] = measured_of(row.evidence)
+        except msgspec.ValidationError:
+            continue  # an older kind of record, of which only the store's own commands know
+        machine = machine or row.evidence.machine
+    facts = machine_facts(store.machine(machine)) if machine else {}
+    return on_machine(sorted(found.values(), key=lambda item: item.started_at), facts), facts
+
+
+def _is_readable(result: Measured) -> bool:
+    """Return whether a report can read a result's case."""
+    suite, parameters = result.case.suite, result.case.parameters
+    if suite == "gemm" and parameters.get("dtype") not in DTYPES.values():
+        return False
+    return all(isinstance(parameters.get(name), kind) for name, kind in _PARAMETERS.get(suite, {}).items())
+
+
 def stored_run(store: Store, group: str) -> BenchRun:
-    """Return a run; of repeats of a case the newest.
+    """Return a run.
 
     Raises:
         UsageError: There is no such run.
     """
-    found: dict[str, Measured] = {}
-    machine = ""
-    own = list(store.query(kind=KIND, group=group))
-    for row in own or store.query(kind=IMPORTED, group=group):  # others' results where their import is named
-        try:
-            found.setdefault(row.evidence.subject, measured_of(row.evidence))
-        except msgspec.ValidationError:
-            continue  # an older kind of record, of which only the store's own commands know
-        machine = machine or row.evidence.machine
-    if not found:
+    kept, facts = results_of(store, group)
+    results = tuple(filter(_is_readable, kept))
+    if not results:
         runs = [known.group for known in store.groups() if f"{KIND}-" in known.group]
         raise unknown("report", "run of a benchmark", group, runs, listed="rocmend store ls --groups")
-    results = tuple(sorted(found.values(), key=lambda item: item.started_at))
     settings = {item.setting.id: item.setting for item in results}
     suite = results[0].case.suite
-    facts = machine_facts(store.machine(machine)) if machine else {}
     said = tuple(_conclusions(suite, results))
     return BenchRun(
         group, suite, TITLES.get(suite, suite), tuple(settings.values()), results, conclusions=said, machine=facts

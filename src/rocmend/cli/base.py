@@ -10,12 +10,16 @@ import click
 
 from rocmend.core.suggest import did_you_mean, nearest
 
-__all__ = ["OneOf", "RocmendCommand", "parsed", "rocmend_command", "summary"]
+__all__ = ["WORDS", "OneOf", "RocmendCommand", "parsed", "rocmend_command", "summary"]
 
 if TYPE_CHECKING:
     _Choice = click.Choice[str]
 else:  # older versions of click have no such parameter
     _Choice = click.Choice
+
+
+WORDS = "rocmend.words"
+"""Where a command's context keeps what followed its name on the command line."""
 
 
 def summary(text: str) -> str:
@@ -82,6 +86,7 @@ class RocmendCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse a command line; an empty text for a path is a mistake, such as an unset variable of the shell."""
+        ctx.meta[WORDS] = list(args)
 
         def parse() -> list[str]:
             self._refuse_empty_paths(ctx, args)

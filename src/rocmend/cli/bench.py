@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 import msgspec
 
+from rocmend.cli.fleet import hosts_options
 from rocmend.cli.output import finish, output_options
 from rocmend.cli.progress import Progress
 from rocmend.cli.quantities import Duration
@@ -108,6 +109,7 @@ def run_options(function: F) -> F:
         click.option(
             "--resume", metavar="RUN", default=None, help="Go on with a run that was cut short: its id, or `last`."
         ),
+        hosts_options,
         output_options("jsonl"),
     )
     made: Any = packed

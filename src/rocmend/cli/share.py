@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import os
-import time
-import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from stat import S_ISREG
@@ -203,7 +200,7 @@ def _archive(
     from rocmend.report import html
     from rocmend.report.envelope import Outcome, to_json
     from rocmend.report.redacted import redacted
-    from rocmend.store.exchange import FOLDER, Manifest
+    from rocmend.store.exchange import FOLDER, Manifest, archived
 
     report = html.render(redacted(check_report(check, machine), redactor))
     diagnosis = to_json(Outcome("doctor", check.diagnosis, int(check.serious)), redactor=redactor)
@@ -216,21 +213,13 @@ def _archive(
     }
     manifest = Manifest(FOLDER, __version__, check.diagnosis.captured_at, parts)
     files = {
-        "share.json": msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n",
         "share.md": text.encode(),
         "report.html": report.encode(),
         "diagnosis.json": diagnosis.encode(),
         **evidence,
         **{f"capture/{name}": data for name, data in _capture_files(capture)},
     }
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in files.items():
-            entry = zipfile.ZipInfo(f"{FOLDER}/{name}", time.gmtime()[:6])
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.external_attr = 0o644 << 16
-            archive.writestr(entry, data)
-    return packed.getvalue()
+    return archived(manifest, files)
 
 
 def _capture_files(capture: Path) -> Iterator[tuple[str, bytes]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -9,8 +10,8 @@ import msgspec
 from rocmend.core import gfx
 from rocmend.core.errors import UnitError
 from rocmend.core.suggest import unknown
-from rocmend.kernels import select
-from rocmend.kernels.op import Op, Problem
+from rocmend.kernels import registry, select
+from rocmend.kernels.op import Implementation, Op, Problem
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning.lookup import records
 from rocmend.kernels.tuning.record import Record, triton_version
@@ -26,9 +27,19 @@ class Considered(msgspec.Struct, frozen=True):
     reason: str
 
 
+class Called(msgspec.Struct, frozen=True):
+    """What is selected for an op that the implementation calls."""
+
+    op: str
+    implementation: str
+    tier: str
+    reason: str
+
+
 class RecordRow(msgspec.Struct, frozen=True):
     """A tuning record that may apply on a target, the most specific first."""
 
+    op: str
     kernel: str
     shape_class: str
     target: str
@@ -58,7 +69,8 @@ class Explained(msgspec.Struct, frozen=True):
         chosen: The implementation; empty where none supports the problem.
         odd_addresses: The implementation of tensors at other than multiples of 16 bytes, where the chosen needs these.
         considered: All of them, in order of preference.
-        records: Tuning records that apply on the target, for the chosen tier's kernels.
+        calls: What is selected for the ops that the implementation calls, in order.
+        records: Tuning records that the kernels look up on the target.
         flops: Arithmetic of the problem.
         bytes: Bytes that must travel.
         floor: The least time on a product.
@@ -72,6 +84,7 @@ class Explained(msgspec.Struct, frozen=True):
     chosen: str
     odd_addresses: str
     considered: tuple[Considered, ...]
+    calls: tuple[Called, ...]
     records: tuple[RecordRow, ...]
     flops: float
     bytes: float
@@ -101,10 +114,10 @@ def explain(op: Op, problem: Problem, target: Target, *, here: bool, product: st
         elsewhere = next((candidate.implementation.name for candidate in others if candidate.taken), "")
     kind = op.shape_class(problem)
     cost = op.cost(problem)
-    rows: tuple[RecordRow, ...] = ()
-    if chosen is not None and chosen.tier == "triton":
-        own = chosen.record_class(problem, target) if chosen.record_class else kind
-        rows = tuple(applicable(op, own, target, chosen.name if chosen.record_class else ""))
+    called = [] if chosen is None else list(_called(chosen, problem, target, here=here))
+    rows = [] if chosen is None else _records(op, chosen, problem, target)
+    for inner, candidate, asked in called:
+        rows += _records(inner, candidate.implementation, asked, target)
     dtype = str(getattr(problem, "dtype", "float16"))
     floor = _floor(product, target, cost.flops, cost.bytes, dtype) if product else None
     return Explained(
@@ -123,7 +136,11 @@ def explain(op: Op, problem: Problem, target: Target, *, here: bool, product: st
             )
             for candidate in found
         ),
-        records=rows,
+        calls=tuple(
+            Called(inner.name, candidate.implementation.name, candidate.implementation.tier, candidate.reason)
+            for inner, candidate, _ in called
+        ),
+        records=tuple({str(row): row for row in rows}.values()),
         flops=float(cost.flops),
         bytes=float(cost.bytes),
         floor=floor,
@@ -131,7 +148,29 @@ def explain(op: Op, problem: Problem, target: Target, *, here: bool, product: st
     )
 
 
-def applicable(op: Op, shape_class: str, target: Target, kernel: str = "") -> list[RecordRow]:
+def _called(
+    chosen: Implementation, problem: Problem, target: Target, *, here: bool
+) -> Iterator[tuple[Op, select.Considered, Problem]]:
+    """Yield what is selected for the ops that an implementation calls, and for those that these call."""
+    for name, inner in chosen.calls(problem):
+        op = registry.get(name)
+        for candidate in select.consider(op, inner, target, *select.preferred(), here=here):
+            if candidate.taken:
+                yield op, candidate, inner
+                yield from _called(candidate.implementation, inner, target, here=here)
+
+
+def _records(op: Op, chosen: Implementation, problem: Problem, target: Target) -> list[RecordRow]:
+    """List the tuning records of an implementation, or of its op where the implementation does not name its own."""
+    if chosen.tier != "triton" or chosen.calls(problem):
+        return []
+    if (found := chosen.record_of(op.name, problem)) is None:
+        return applicable(op.name, op.shape_class(problem), target)
+    owner, kernel, kind = found
+    return applicable(owner, kind, target, kernel)
+
+
+def applicable(op: str, shape_class: str, target: Target, kernel: str = "") -> list[RecordRow]:
     """List the records that look-ups find on a target: that of one kernel and class, or each of the op's.
 
     Classes of records may be finer than the op's own (host code may add a dtype), so those that begin with the shape
@@ -140,8 +179,8 @@ def applicable(op: Op, shape_class: str, target: Target, kernel: str = "") -> li
     from rocmend.kernels.tuning import lookup
 
     sources = (
-        ((record, "this machine") for record in user_records(op.name)),
-        ((record, "shipped") for record in records(op.name)),
+        ((record, "this machine") for record in user_records(op)),
+        ((record, "shipped") for record in records(op)),
     )
     known = [pair for source in sources for pair in source]
     origin = {id(record.config): where for record, where in known}
@@ -150,13 +189,13 @@ def applicable(op: Op, shape_class: str, target: Target, kernel: str = "") -> li
     wanted = [(kernel, shape_class)] if kernel else [(record.kernel, record.shape_class) for record, _ in known]
     for name, kind in dict.fromkeys(wanted):
         try:
-            config = lookup.find(op.name, name, shape_class if kind == "*" else kind, target)
+            config = lookup.find(op, name, shape_class if kind == "*" else kind, target)
         except UnitError:
             continue
         record = by_config.get(id(config))
         if record is not None:
             rows[id(config)] = RecordRow(
-                name, record.shape_class, record.target, config.items(), config.source, origin[id(config)]
+                op, name, record.shape_class, record.target, config.items(), config.source, origin[id(config)]
             )
     return sorted(rows.values(), key=lambda row: not row.shape_class.startswith(shape_class))
 

@@ -66,7 +66,9 @@ class Implementation:
         avoid: Says why it is not taken unless it is asked for by name: another implementation is faster.
         vendor: The only vendor whose GPUs it is for, e.g. ``nvidia``; empty for any.
         aligned: Whether it takes only tensors that begin at multiples of 16 bytes.
-        record_class: Names a problem's class of its tuning records on a target; None where no records have its name.
+        record_class: Names the tuning record of a problem: ``class``, or ``kernel/class`` or ``op/kernel/class`` where
+            these are not the implementation's own; None where several records, or none, decide.
+        calls: Other ops that it calls, with their problems; what several calls share is named once.
     """
 
     name: str
@@ -77,7 +79,16 @@ class Implementation:
     avoid: Rule = lambda _problem, _target: None
     vendor: str = ""
     aligned: bool = False
-    record_class: Callable[[Problem, Target], str] | None = None
+    record_class: Callable[[Problem], str] | None = None
+    calls: Callable[[Problem], tuple[tuple[str, Problem], ...]] = lambda _problem: ()
+
+    def record_of(self, op: str, problem: Problem) -> tuple[str, str, str] | None:
+        """Return op, kernel and class of a problem's tuning record; None where ``record_class`` is."""
+        if self.record_class is None:
+            return None
+        kind, *where = reversed(self.record_class(problem).split("/"))
+        kernel, owner = (*where, *(self.name, op)[len(where) :])
+        return owner, kernel, kind
 
 
 @dataclass(frozen=True, slots=True)

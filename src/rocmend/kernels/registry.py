@@ -51,7 +51,7 @@ def declare(  # noqa: PLR0913  an op has so many properties
         cost: Flops and bytes of a problem.
         tolerance: By output dtype.
         functions: Public functions of ``function.py``, whose references in ``reference.py`` have the same names;
-            none for the function named like the op.
+            none for the function named like the op. Those of another file are ``file:name``.
         reference: Function of ``reference.py`` with another name than the first public function.
         formats: Whether ``cases.py`` has ``formats`` too.
         dtypes: Element types; None for those of ``tolerance``.
@@ -69,7 +69,10 @@ def declare(  # noqa: PLR0913  an op has so many properties
         Op(
             name=name,
             summary=summary,
-            functions={name: f"{folder}.function:{name}" for name in functions},
+            functions={
+                one: f"{folder}.{file or 'function'}:{one}"
+                for file, _, one in (function.rpartition(":") for function in functions)
+            },
             reference=f"{folder}.reference:{reference or functions[0]}",
             problem=problem,
             implementations=tuple(

@@ -77,18 +77,18 @@ def consider(
     found: list[Considered] = []
     for preference in [name for name in preferences if binds(name, op)] or [""]:
         fastest = None if preference else measured(op, problem, target)
-        found, taken = [], False
+        found, first = [], ""
         # What was measured to be the fastest stands first.
         for candidate in sorted(
             backends.implementations(op, target.vendor), key=lambda candidate: candidate.name != fastest
         ):
             reason = _rejection(op, candidate, problem, target, preference, here=here, aligned=aligned)
-            if reason is None and not taken:
-                taken = True
+            if reason is None and not first:
+                first = candidate.name
                 found.append(Considered(candidate, True, _why(candidate, preference, fastest), True))
             else:
-                found.append(Considered(candidate, False, reason or "an earlier one was taken", reason is None))
-        if taken:
+                found.append(Considered(candidate, False, reason or f"{first} comes first", reason is None))
+        if first:
             break
     return found
 
@@ -163,7 +163,7 @@ def _rejection(  # noqa: PLR0913  what a rule may depend on
     named = preference == candidate.name
     # The interpreter runs kernels of any vendor, but takes them by name only.
     if candidate.vendor and target.vendor != candidate.vendor and not (named and target.vendor == "cpu"):
-        return f"it is for GPUs of {candidate.vendor.upper()}"
+        return f"it is for {candidate.vendor.upper()} GPUs"
     if without.is_switched_off(op.name, candidate):
         return f"it is switched off by {without.VARIABLE}"
     if candidate.aligned and not aligned:

@@ -57,7 +57,7 @@ def _counted() -> int:
     """Return the bytes of all tensors on the CPU that are there now."""
     # nodes are not asked: the collector of garbage does not know of all of them, but of every tensor
     found = [one for one in gc.get_objects() if type(one) is torch.Tensor and one.device.type == "cpu"]
-    total = buffers(found)
+    total = buffers([*found, *_asked_for.values()])  # what gc.freeze() has hidden from the collector
     _peak_on_cpu[0] = max(_peak_on_cpu[0], total)
     return total
 
@@ -105,6 +105,10 @@ class _Ledger:
                     seen[1] = storage.nbytes()
                     self.total += seen[1]
                 seen[0] += 1
+
+    def values(self) -> list[torch.Tensor]:
+        """Return the values that are there now."""
+        return [value for held in list(self._values.values()) if (value := held()) is not None]
 
     def _remove(self, held: _Held) -> None:
         if self._values.get(held.key) is held:

@@ -7,7 +7,9 @@ An archive is a ZIP file with ``share.json``, ``evidence.jsonl`` (a record a lin
 from __future__ import annotations
 
 import hashlib
+import io
 import re
+import time
 import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
@@ -122,6 +124,24 @@ def packed(store: Store, records: Iterable[StoredEvidence], redactor: Redactor) 
     return files
 
 
+def archived(manifest: Manifest, files: Mapping[str, bytes]) -> bytes:
+    """Return an archive as bytes.
+
+    Args:
+        manifest: What it says of itself.
+        files: What else is in it, by path.
+    """
+    told = msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n"
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in {"share.json": told, **files}.items():
+            entry = zipfile.ZipInfo(f"{FOLDER}/{name}", time.gmtime()[:6])
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, data)
+    return made.getvalue()
+
+
 def _redacted_machine(machine: Machine, redactor: Redactor) -> Machine:
     from rocmend.machine.facts import Machine as Snapshot
 
@@ -228,33 +248,35 @@ def _decoded(data: bytes, kind: Any, path: Path) -> Any:
     return decode_json(data, kind, subject=str(path), what="archive of rocmend share")
 
 
-def take(store: Store, received: Received) -> Taken:
-    """Take the evidence of an archive into a store; what it has from the same archive is left as it is."""
-    mark = received.sha256[:8]
-    known = {
-        str(row.evidence.detail["shared"]["id"]) for group in _groups(received) for row in store.query(group=group)
-    }
+def take(store: Store, received: Received, *, mark: str = "", told: Mapping[str, str] | None = None) -> Taken:
+    """Take the evidence of an archive into a store; what it has from the same archive is left as it is.
+
+    Args:
+        store: The store.
+        received: What the archive holds.
+        mark: Stands in the names of its groups; empty for the archive's hash. Archives with the same mark are of the
+            same origin: what one of them brought is known when the next one brings it again.
+        told: What else is to be kept of where the records are from.
+    """
+    mark = mark or received.sha256[:8]
+    groups = tuple(dict.fromkeys(f"{SHARED}{mark}-{record.evidence.group}" for record in received.records))
+    known = {str(row.evidence.detail["shared"]["id"]) for group in groups for row in store.query(group=group)}
     added = 0
     for record in reversed(received.records):
         if record.id in known:
             continue
         evidence = record.evidence
         logs = {name: data for (of, name), data in received.logs.items() if of == record.id}
-        told = {"id": record.id, "archive": received.sha256, "file": received.name, "group": evidence.group}
+        origin = {"id": record.id, "archive": received.sha256, "file": received.name, "group": evidence.group}
         made = msgspec.structs.replace(
             evidence,
             group=f"{SHARED}{mark}-{evidence.group}",
             machine="",
-            detail={**evidence.detail, "shared": told},
+            detail={**evidence.detail, "shared": {**origin, **(told or {})}},
         )
         store.add(made, machine=received.machines.get(evidence.machine), artifacts=logs or None)
         added += 1
-    return Taken(added, len(known), tuple(_groups(received)))
-
-
-def _groups(received: Received) -> list[str]:
-    groups = dict.fromkeys(record.evidence.group for record in received.records)
-    return [f"{SHARED}{received.sha256[:8]}-{group}" for group in groups]
+    return Taken(added, len(known), groups)
 
 
 def is_own(evidence: Evidence) -> bool:

@@ -20,7 +20,7 @@ from rocmend.kernels.compiled.checks import Finding, judge, takes
 from rocmend.kernels.compiled.measure import Measured, asked_dots
 from rocmend.kernels.compiled.names import hidden_records, name_of
 from rocmend.kernels.compiled.occupancy import occupancy, register_occupancy
-from rocmend.kernels.compiled.run import _chosen, _reason, unused_records
+from rocmend.kernels.compiled.run import Selection, _chosen, _compile, _reason, unused_records
 from rocmend.kernels.compiled.spec import Spec, decode, encode
 from rocmend.kernels.compiled.table import Row, differences, merged, read_table, write_table
 from rocmend.kernels.compiled.toolchain import Toolchain
@@ -287,6 +287,25 @@ def test_a_subset_takes_the_first_of_those_that_are_alike(subset: str, kept: str
         for case, (kind, record) in kinds.items()
     ]
     assert "".join(spec.case for spec in _chosen(specs, subset)) == kept
+
+
+def test_progress_counts_what_two_ops_share_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Quick:
+        def __init__(self, *_: Any) -> None: ...
+
+        def __class_getitem__(cls, _: Any) -> type[Quick]:
+            return cls
+
+        def map(self, tasks: Any, done: Any) -> None:
+            for spec, *_ in tasks:
+                done(spec, {"error": "no"})
+
+    monkeypatch.setattr("rocmend.kernels.compiled.run.Pool", Quick)
+    one, other = (sample("copy_kernel", "gfx1100", {"x": kind}, "3.9.0") for kind in ("*fp16", "*fp32"))
+    said: list[str] = []
+    selection = Selection(("sample",), ("gfx1100",), (Toolchain("3.9.0"),))
+    _compile(selection, [one, other, one, one], Cache(tmp_path), said.append)
+    assert [text.partition(":")[0] for text in said] == ["compiled 1 of 2", "compiled 2 of 2"]
 
 
 def _quantized(record: str, bits: int, group_size: int) -> Spec:

@@ -73,7 +73,7 @@ def test_estimates_are_what_was_measured_where_products_are_large() -> None:
         if min(unpacked, apart) < 50:
             continue
         problem = _problem(bits, columns, depth, rows)
-        config = config_for("quantized_matmul", "gemm_w4a16_wgmma", gemm_w4a16_wgmma.record_class(problem, H200), H200)
+        config = config_for("quantized_matmul", "gemm_w4a16_wgmma", gemm_w4a16_wgmma.record_class(problem), H200)
         splits = gemm_w4a16_wgmma.splits_of(problem, config, 132)
         tiles = -(-rows // config["BLOCK_M"]) * (columns // config["ROWS"])
         estimate = costs.unpacked_us(problem, config["BLOCK_M"], tiles, splits, 132, config["ROWS"] / 128)

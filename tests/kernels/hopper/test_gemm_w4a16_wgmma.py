@@ -166,7 +166,7 @@ def test_many_rows_are_unpacked_on_the_way(
 @pytest.mark.parametrize(("depth", "bits"), [(1024, 4), (1536, 4), (4096, 4), (14336, 8), (512, 8)])
 def test_parts_of_k_are_whole_steps(rows: int, columns: int, depth: int, bits: int) -> None:
     problem = _problem(rows=rows, columns=columns, depth=depth, bits=bits)
-    config = config_for("quantized_matmul", "gemm_w4a16_wgmma", gemm_w4a16_wgmma.record_class(problem, H200), H200)
+    config = config_for("quantized_matmul", "gemm_w4a16_wgmma", gemm_w4a16_wgmma.record_class(problem), H200)
     splits = gemm_w4a16_wgmma.splits_of(problem, config, 132)
     assert depth % (splits * config["CHUNKS"] * 512 // bits) == 0
     assert depth // (splits * config["CHUNKS"] * 512 // bits) > 1, "Triton's compiler fails at one step"

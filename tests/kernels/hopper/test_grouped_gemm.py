@@ -454,7 +454,7 @@ def test_shapes_have_room_for_sums() -> None:
 def _taken(**change: Any) -> bool:
     """Return whether the records on file take a problem with a gate."""
     problem = _problem(gated=True, **change)
-    class_ = grouped_gemm.class_of(problem, H200)
+    class_ = grouped_gemm.class_of(problem)
     return grouped_gemm.fits(problem, config_for("gather_qmm", "grouped_gemm", class_, H200), H200)
 
 
@@ -466,7 +466,7 @@ def test_gates_take_it_where_it_was_faster() -> None:
 
 def _mxfp4_taken(**change: Any) -> bool:
     problem = _problem(mode="mxfp4", group_size=32, **change)
-    config = config_for("gather_qmm", "grouped_gemm", grouped_gemm.class_of(problem, H200), H200)
+    config = config_for("gather_qmm", "grouped_gemm", grouped_gemm.class_of(problem), H200)
     return grouped_gemm.fits(problem, config, H200)
 
 
@@ -523,6 +523,6 @@ def test_records_have_room_for_x_and_slots() -> None:
             for form in ({}, {"mode": "mxfp4", "group_size": 32}):
                 problem = _problem(gated=gated, **form)
                 problem = problem._replace(pairs=each * problem.experts)
-                config = config_for("gather_qmm", "grouped_gemm", grouped_gemm.class_of(problem, H200), H200)
+                config = config_for("gather_qmm", "grouped_gemm", grouped_gemm.class_of(problem), H200)
                 taken = grouped_gemm.tiles_of(problem) <= config["TILES"]
                 assert not taken or grouped_gemm.lds_bytes(problem, config) <= H200.lds_bytes

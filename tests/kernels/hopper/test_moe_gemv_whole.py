@@ -82,17 +82,16 @@ def test_columns_that_do_not_come_out_even(
     _compare(worker, form, shape, SETS=cut[0], PARTS=cut[1])
 
 
+@pytest.mark.parametrize("gated", [False, True])
 @pytest.mark.parametrize(
-    ("shape", "cut", "gated"),
+    ("shape", "cut"),
     [
-        ((48, 2880), (1, 3), False),
-        ((16, 1216), (1, 3), True),
-        ((32, 1088), (2, 2), False),
-        ((32, 832), (2, 2), True),
-        ((16, 64), (1, 1), False),
-        ((16, 64), (1, 1), True),
-        ((48, 576), (1, 1), False),
-        ((48, 320), (1, 1), True),
+        ((48, 2880), (1, 3)),
+        ((32, 2880), (2, 2)),
+        ((16, 1216), (1, 3)),
+        ((32, 832), (2, 2)),
+        ((48, 576), (1, 1)),
+        ((16, 64), (1, 1)),
     ],
 )
 def test_mxfp4_takes_halves_of_128_columns(

@@ -173,7 +173,7 @@ def _kernel(problem: Problem, target: Target) -> str:
 
 
 def _record(problem: Problem) -> Config:
-    kind = skinny_gemm_persistent.depth_class(problem, H200)
+    kind = skinny_gemm_persistent.depth_class(problem)
     return config_for("quantized_matmul", "skinny_gemm_persistent", kind, H200)
 
 

@@ -16,7 +16,7 @@ from rocmend.bench.device import Device, limits_of
 from rocmend.bench.records import Measured
 from rocmend.bench.session import Prepared, Stop, Subject
 from rocmend.bench.suite import Bound, Suite
-from rocmend.bench.suites.gemm_cases import PEAK, bytes_of
+from rocmend.bench.suites.gemm_cases import FASTEST, PEAK, bytes_of
 from rocmend.bench.suites.gemm_conclude import conclusions
 from rocmend.core.gfx import find
 
@@ -49,6 +49,14 @@ _LT_ALONE = {"float8", "int8"}
 MEMORY, MEASURED = "specified memory bandwidth", "measured memory bandwidth"
 
 
+class _Reached:
+    """What processes measured: memory's bandwidth by case, the fastest square product and its size by dtype."""
+
+    def __init__(self) -> None:
+        self.bandwidth_gb_s: dict[str, float] = {}
+        self.square: dict[str, tuple[float, int]] = {}
+
+
 class Gemm(Suite):
     """Products of given shapes and dtypes under given settings.
 
@@ -64,7 +72,7 @@ class Gemm(Suite):
 
     def __init__(self, torch: Torch, cases: Sequence[Case], device: Device | None, *, tune: bool = False) -> None:
         self._torch, self._cases, self._device, self._tune = torch, list(cases), device, tune
-        self._bandwidth_gb_s: dict[str, float] = {}
+        self._reached = _Reached()
 
     def cases(self) -> list[Case]:
         """Return the products."""
@@ -101,10 +109,10 @@ class Gemm(Suite):
 
     def open(self, setting: Setting, stop: Stop) -> CallSession:
         """Start a process with the setting's environment."""
-        return _Session(self.name, setting, self._torch, stop, self._bandwidth_gb_s)
+        return _Session(self.name, setting, self._torch, stop, self._reached)
 
     def bounds(self, case: Case, subject: Subject, machine: Machine | None) -> tuple[Bound, ...]:
-        """Return the GPU's peak and what its memory allows, the lowest first.
+        """Return the GPU's peak (else the fastest product measured) and what its memory allows, the lowest first.
 
         Memory is a bound where the operands of a process are more than its caches hold.
         """
@@ -113,11 +121,15 @@ class Gemm(Suite):
         peak = limits.peaks_tflops.get(_PEAKS[case.parameters["dtype"]])
         if peak:
             found.append(Bound(peak, PEAK, limits.peaks_source))
+        elif fastest := self._reached.square.get(str(case.parameters["dtype"])):
+            speed, size = fastest
+            source = f"{case.parameters['dtype']} {size}x{size}x{size} in this run, {speed:.4g} {case.unit}"
+            found.append(Bound(speed, FASTEST, source))
         intensity = case.work / bytes_of(case)
         if limits.bandwidth_gb_s:
             source = f"{limits.product}, {limits.bandwidth_gb_s:g} GB/s"
             found.append(Bound(intensity * limits.bandwidth_gb_s / 1e3, MEMORY, source))
-        elif measured := self._bandwidth_gb_s.get(case.id):
+        elif measured := self._reached.bandwidth_gb_s.get(case.id):
             found.append(
                 Bound(intensity * measured / 1e3, MEASURED, f"copied or read in this run, {measured:.4g} GB/s")
             )
@@ -129,11 +141,11 @@ class Gemm(Suite):
 
 
 class _Session(CallSession):
-    """Notes the bandwidth of memory that the process measured, for cases that no cache serves."""
+    """Notes what the process measured: the fastest product, and memory's bandwidth for cases that no cache serves."""
 
-    def __init__(self, suite: str, setting: Setting, torch: Torch, stop: Stop, bandwidths: dict[str, float]) -> None:
+    def __init__(self, suite: str, setting: Setting, torch: Torch, stop: Stop, reached: _Reached) -> None:
         super().__init__(suite, setting, torch, stop)
-        self._bandwidths = bandwidths
+        self._reached = reached
         self._folder: TemporaryDirectory[str] | None = None
         self._tunes = bool(setting.options.get("tune"))
 
@@ -146,7 +158,12 @@ class _Session(CallSession):
         found = super().prepare(case)
         if found.detail.get("cold") and found.subject.device.startswith("cuda"):
             fastest = max(float(found.detail.get(name, 0.0)) for name in ("copy_gb_s", "read_gb_s"))
-            self._bandwidths[case.id] = max(self._bandwidths.get(case.id, 0.0), fastest)
+            known = self._reached.bandwidth_gb_s
+            known[case.id] = max(known.get(case.id, 0.0), fastest)
+        if speed := found.detail.get("square_tflops"):
+            dtype = str(case.parameters["dtype"])
+            square = (float(speed), int(found.detail["square"]))
+            self._reached.square[dtype] = max(self._reached.square.get(dtype, (0.0, 0)), square)
         return found
 
     def close(self) -> None:

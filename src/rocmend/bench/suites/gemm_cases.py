@@ -30,7 +30,8 @@ _CPU_FLOP = 2e10
 """Work of a case up to which a preset has it on a CPU: a run takes less than some tenths of a second."""
 
 
-PEAK = "peak of the GPU"
+PEAK, FASTEST = "peak of the GPU", "fastest square product"
+"""What bounds arithmetic: the product table's figure, else one measured in the run."""
 """Name of the bound that arithmetic has."""
 
 

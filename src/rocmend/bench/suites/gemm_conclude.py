@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from rocmend.bench.case import Setting
-from rocmend.bench.compare import Overall, compared, overall
+from rocmend.bench.comparison import Overall, compared, overall, unusable
 from rocmend.bench.conclusion import Conclusion
 from rocmend.bench.records import Measured, subject_of
 from rocmend.bench.stats import MARGIN, Comparison, Difference
 from rocmend.bench.suite import Bound
-from rocmend.bench.suites.gemm_cases import PEAK, group_of, short_dtype
+from rocmend.bench.suites.gemm_cases import FASTEST, PEAK, group_of, short_dtype
 from rocmend.core.units import count_text
 
 _MOST_NAMED = 3
@@ -43,7 +43,7 @@ class _Pooled(msgspec.Struct, frozen=True):
 def _pooled(pairs: Sequence[tuple[Measured, Measured]]) -> _Pooled | None:
     """Compare a setting with the first one; None where no case can be compared."""
     found = [(one, pair) for pair in pairs if (one := compared(*pair)).low is not None]
-    whole = overall([pair for _, pair in found])
+    whole = overall(one for one, _ in found)
     if whole is None:
         return None
     results = tuple(other for _, (_, other) in found)
@@ -52,7 +52,7 @@ def _pooled(pairs: Sequence[tuple[Measured, Measured]]) -> _Pooled | None:
 
 def conclusions(results: Sequence[Measured]) -> list[Conclusion]:
     """Return what to use, what each setting does to each kind of product, and how fast each dtype gets."""
-    timed = [result for result in results if result.summary is not None]
+    timed = [result for result in results if not unusable(result)]
     names = list(dict.fromkeys(result.setting.id for result in results))
     several = len({result.case.parameters["dtype"] for result in timed}) > 1
     by = {(result.case.id, result.setting.id): result for result in timed}
@@ -81,7 +81,7 @@ def _ceilings(timed: Sequence[Measured]) -> list[Conclusion]:
         text = (
             f"{dtype}: {best.figure or 0:.4g} {best.case.unit} at most ({best.case.title}, {best.setting.id}{share})."
         )
-        by_memory = [result for result in mine if result.bounds and result.bounds[0].name != PEAK]
+        by_memory = [result for result in mine if result.bounds and result.bounds[0].name not in {PEAK, FASTEST}]
         if by_memory:
             ordered = sorted(by_memory, key=lambda result: (result.figure or 0.0) / result.bounds[0].figure)
             reach = dict.fromkeys(_percent(one, one.bounds[0]) for one in (ordered[0], ordered[-1]))

@@ -9,10 +9,12 @@ import msgspec
 
 from rocmend.bench.calls import CallSession, Torch
 from rocmend.bench.case import Case, Setting
+from rocmend.bench.comparison import compared
 from rocmend.bench.conclusion import Conclusion
 from rocmend.bench.device import Device, limits_of
 from rocmend.bench.records import Measured, subject_of
 from rocmend.bench.session import Block, Prepared, Session, Stop, Subject
+from rocmend.bench.stats import Difference
 from rocmend.bench.suite import Bound, Suite
 from rocmend.core.units import parse_size, share_text, size_text
 
@@ -215,10 +217,9 @@ def _of_bound(result: Measured) -> str:
 
 
 def _pinned(test: str, pinned: Measured, pageable: Measured) -> Conclusion:
-    ratio = (pinned.figure or 0.0) / (pageable.figure or 1.0)
-    ends, others = pinned.interval, pageable.interval
-    apart = ends is not None and others is not None and (ends[0] > others[1] or ends[1] < others[0])
+    seen = compared(pageable, pinned, apart=("memory",))
+    shown = seen.difference in {Difference.FASTER, Difference.SLOWER}
     text = f"{_TITLES[test].capitalize()}: {_figure(pinned)} pinned{_of_bound(pinned)}, {_figure(pageable)} pageable"
-    text += f", {ratio:.2g} times as fast pinned." if apart else "; no difference shown."
+    text += f", {seen.ratio:.2g} times as fast pinned." if shown else f"; {seen.reason or 'no difference shown'}."
     evidence = tuple(subject_of(result.case, result.setting) for result in (pinned, pageable))
-    return Conclusion("memory", text, evidence, shown=apart)
+    return Conclusion("memory", text, evidence, shown=shown)

@@ -8,7 +8,7 @@ import msgspec
 
 from rocmend.bench.calls import CallSession, Torch
 from rocmend.bench.case import Case, Setting
-from rocmend.bench.networks import CATALOGUE, INFERENCE, TRAINING, items_of
+from rocmend.bench.networks import CATALOGUE, INFERENCE, TRAINING, items_of, options_of
 from rocmend.bench.session import Stop
 from rocmend.bench.suite import Suite
 from rocmend.runner.spec import Limits
@@ -81,7 +81,10 @@ def network_case(  # noqa: PLR0913  each of them is an option of the command
     """
     network = CATALOGUE[name]
     label = f"{name}-tiny" if tiny else name
-    parameters = {"network": name, "task": task, "dtype": dtype, "batch": batch}
+    shape = {
+        key: list(value) if isinstance(value, tuple) else value for key, value in options_of(name, tiny=tiny).items()
+    }
+    parameters = {"network": name, "task": task, "dtype": dtype, "batch": batch, **shape}
     parameters |= {"tiny": True} if tiny else {}
     parameters |= {"definition": definition} if definition != "auto" else {}
     work = batch * items_of(name, tiny=tiny)

@@ -35,6 +35,8 @@ _FP8_TARGETS = ("gfx95", "gfx12", "sm_89", "sm_9", "sm_10", "sm_12", "cpu")
 _FNUZ_TARGETS = ("gfx94",)
 _TF32_TARGETS = ("gfx94", "sm_8", "sm_9", "sm_10", "sm_12")
 _INT8_LEAST_ROWS = 17
+_SQUARE, _SQUARE_EXACT = 4096, 2048
+"""Rows and columns of the product that shows how fast arithmetic gets."""
 
 
 class _Set(NamedTuple):
@@ -52,6 +54,7 @@ class Product(Workload):
         self, sets: list[_Set], precision: Precision, multiply: Callable[..., Any], device: torch.device, *, tune: bool
     ) -> None:
         self._sets, self._precision, self._multiply = sets, precision, multiply
+        self.fastest: dict[str, float] = {}
         self._device, self._tune, self._turn = device, tune, 0
         self._checked = Checked("", 0.0, "")
         self.slow = "tunableop" if tune else ""
@@ -105,7 +108,7 @@ class Product(Workload):
         if self._device.type == "cuda":
             import torch
 
-            found |= bandwidth(self._device)
+            found |= bandwidth(self._device) | self.fastest
             found["blas"] = str(torch.backends.cuda.preferred_blas_library()).rpartition(".")[2]
             results: Any = torch.cuda.tunable.get_results() if self._tune else ()
             if tuned := list(results):
@@ -126,10 +129,12 @@ def make(parameters: dict[str, Any], device: torch.device) -> Product:
 
     dtype, layout = str(parameters["dtype"]), str(parameters["layout"])
     m, n, k, batch = (int(parameters[name]) for name in ("m", "n", "k", "batch"))
+    tune, fastest = bool(parameters.get("tune")), dict[str, float]()
     _use(parameters, device)
-    if device.type == "cuda":
-        bandwidth(device)  # before the case's own memory is counted
     multiply = _multiplication(dtype, device, (m, n, k), batch, layout)
+    if device.type == "cuda":  # before the case's own memory is counted
+        bandwidth(device)
+        fastest = {} if tune else fastest_product(dtype, device)  # it would be tuned, too
     operand, result = _dtypes(dtype, device)
     size = batch * ((m * k + k * n) * operand.itemsize + m * n * result.itemsize)
     generator = torch.Generator(device).manual_seed(7)
@@ -139,18 +144,26 @@ def make(parameters: dict[str, Any], device: torch.device) -> Product:
             return draw(columns, rows, transposed=False).transpose(-1, -2)
         pad = int(parameters.get("pad", 0))
         shape = (batch, rows, columns + pad) if batch > 1 else (rows, columns + pad)
-        if dtype == "int8":
-            whole = torch.randint(-128, 128, shape, generator=generator, device=device, dtype=torch.int8)
-        else:
-            whole = torch.randn(shape, generator=generator, device=device).to(operand)
-        return whole[..., :columns]
+        return _random(shape, operand, device, generator)[..., :columns]
 
     sets = []
     for _ in range(_count(size, device)):
         left = draw(m, k, transposed=layout[0] == "t")
         right = draw(k, n, transposed=layout[1] == "t")
         sets.append(_Set(left, right, Guarded((batch, m, n) if batch > 1 else (m, n), result, device)))
-    return Product(sets, _PRECISIONS[dtype], multiply, device, tune=bool(parameters.get("tune")))
+    product = Product(sets, _PRECISIONS[dtype], multiply, device, tune=tune)
+    product.fastest = fastest
+    return product
+
+
+def _random(
+    shape: tuple[int, ...], dtype: torch.dtype, device: torch.device, generator: torch.Generator | None = None
+) -> torch.Tensor:
+    import torch
+
+    if dtype == torch.int8:
+        return torch.randint(-128, 128, shape, generator=generator, device=device, dtype=dtype)
+    return torch.randn(shape, generator=generator, device=device).to(dtype)
 
 
 def _count(size: int, device: torch.device) -> int:
@@ -226,6 +239,28 @@ def _multiplication(
 
 
 _bandwidths: dict[str, dict[str, float]] = {}
+_fastest: dict[tuple[str, str], dict[str, float]] = {}
+
+
+def fastest_product(dtype: str, device: torch.device) -> dict[str, float]:
+    """Return the TFLOPS of a large square product, measured once in a process; empty where it can't be."""
+    import torch
+
+    key = str(device), dtype
+    if key not in _fastest:
+        size = _SQUARE_EXACT if dtype in {"float64", "float32"} else _SQUARE
+        try:
+            operand, result = _dtypes(dtype, device)
+            multiply = _multiplication(dtype, device, (size, size, size), 1, "nt")
+            left, right = (_random((size, size), operand, device) for _ in range(2))
+            out = torch.empty((size, size), dtype=result, device=device)
+            seconds = _least_s(lambda: multiply(left, right.t(), out), device)
+            _fastest[key] = {"square": float(size), "square_tflops": 2 * size**3 / seconds / 1e12}
+            del left, right, out
+        except (RuntimeError, UnsupportedError):  # no memory is left for it, or the library has no kernel
+            _fastest[key] = {}
+        torch.cuda.empty_cache()
+    return _fastest[key]
 
 
 def bandwidth(device: torch.device) -> dict[str, float]:
@@ -259,7 +294,7 @@ def _bandwidth(device: torch.device) -> dict[str, float]:
     return {"copy_gb_s": 2 * size / _least_s(copy, device), "read_gb_s": size / _least_s(read, device)}
 
 
-def _least_s(run: Callable[[], None], device: torch.device) -> float:
+def _least_s(run: Callable[[], Any], device: torch.device) -> float:
     """Return the seconds of the fastest of some runs of milliseconds each."""
     times = []
     for _ in range(6):

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import msgspec
 
 from rocmend.bench.case import UNITS, Case, Setting
-from rocmend.bench.compare import Overall, compared, matched, overall
+from rocmend.bench.compare import matched
+from rocmend.bench.comparison import Overall, compared, overall
 from rocmend.bench.conclude import conclusions
 from rocmend.bench.conclusion import Conclusion
 from rocmend.bench.records import BenchRun, Measured, subject_of
@@ -93,7 +94,7 @@ def _overall(run: BenchRun, setting: Setting) -> Conclusion:
     """Say what a setting does to the speed, in all cases."""
     made = [(pair, compared(*pair)) for pair in matched(run, setting.id)]
     found = [(pair, one) for pair, one in made if one.low is not None]
-    whole = overall([pair for pair, _ in found])
+    whole = overall(one for _, one in found)
     if whole is None:
         reasons = dict.fromkeys(one.reason for _, one in made if one.reason)
         why = f": {next(iter(reasons))}" if reasons else ""

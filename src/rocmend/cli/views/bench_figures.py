@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from rocmend.bench.case import UNITS, Case
-from rocmend.bench.compare import compared
+from rocmend.bench.comparison import compared
 from rocmend.bench.records import BenchRun, Measured
 from rocmend.bench.stats import Comparison, Difference
 from rocmend.cli.views.bench_memory import bandwidth_tables

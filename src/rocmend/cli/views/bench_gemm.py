@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rocmend.bench.records import BenchRun, Measured
-from rocmend.bench.suites.gemm_cases import PEAK, bytes_of, short_dtype
+from rocmend.bench.suites.gemm_cases import FASTEST, PEAK, bytes_of, short_dtype
 from rocmend.report.document import Axis, Block, Plot, Point, Series, SeriesKind
 
 _LEAST = 3
@@ -49,7 +49,7 @@ def _roof(results: Sequence[Measured]) -> Series:
     """Return what bounds the products: memory, rising, then arithmetic, or the best figure where no peak is known."""
     bounds = [(bound, _intensity(result)) for result in results for bound in result.bounds]
     peak = next((bound.figure for bound, _ in bounds if bound.name == PEAK), None)
-    slopes = [bound.figure / intensity for bound, intensity in bounds if bound.name != PEAK]
+    slopes = [bound.figure / intensity for bound, intensity in bounds if bound.name not in {PEAK, FASTEST}]
     top = peak or max(result.figure or 0.0 for result in results)
     name = PEAK if peak else "highest figure of the run"
     low, high = min(map(_intensity, results)), max(map(_intensity, results))

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rocmend.core.units import count_text
+from rocmend.core.units import count_text, size_text
 from rocmend.core.verdict import Verdict
 from rocmend.kernels.rungs import Run, told
 from rocmend.report.document import Block, Card, Cell, Code, Document, Pairs, Section, Text, Tone, table
 
 if TYPE_CHECKING:
-    from rocmend.kernels.explain import Explained
+    from rocmend.kernels.explain import Explained, RecordRow
     from rocmend.kernels.op import Op
     from rocmend.kernels.suite.supervise import OpRun
 
@@ -151,25 +151,51 @@ def explain_document(found: Explained) -> Document:
     ]
     if found.odd_addresses:
         summary += f" Tensors at odd addresses (no multiples of 16 bytes): {found.odd_addresses}."
-    blocks: list[Block] = [table(["implementation", "tier", "", "why"], listed), Pairs(_cost_rows(found))]
+    blocks: list[Block] = [table(["implementation", "tier", "", "why"], listed)]
+    if found.calls:
+        called: list[list[str | Cell]] = [[one.op, one.implementation, one.tier, one.reason] for one in found.calls]
+        blocks.append(table(["op", "implementation", "tier", "why"], called, f"What {found.chosen} calls"))
     if found.records:
-        rows = [
-            [row.kernel, row.shape_class, row.target, _config(row.config), f"{row.source} ({row.origin})"]
+        rows: list[list[str | Cell]] = [
+            [
+                row.kernel if row.op == found.op else f"{row.op}.{row.kernel}",
+                row.shape_class,
+                row.target,
+                _config(row.config),
+                _source(row, found.target),
+            ]
             for row in found.records
         ]
         blocks.append(table(["kernel", "class", "target", "parameters", "source"], rows, "Tuning records"))
+    blocks.append(Pairs(_cost_rows(found)))
     title = f"{found.op} {problem} on {found.target}"
     return Document(title, summary, Tone.PLAIN if taken else Tone.ERROR, tuple(blocks))
+
+
+def _source(row: RecordRow, target: str) -> str:
+    """Say where a record comes from; the records of other machines ship with rocmend."""
+    if row.origin == "shipped":
+        return f"default, not measured on {target}" if row.source == "default" else row.source
+    return f"{row.source} ({row.origin})"
 
 
 def _config(values: dict[str, Any]) -> str:
     return " ".join(f"{name}={value}" for name, value in values.items())
 
 
+def _operations(flops: float) -> str:
+    """Return a number of operations with its prefix: ``117 MFLOP``."""
+    for unit in ("FLOP", "kFLOP", "MFLOP", "GFLOP"):
+        if flops < 1000:
+            return f"{flops:.3g} {unit}"
+        flops /= 1000
+    return f"{flops:.4g} TFLOP"
+
+
 def _cost_rows(found: Explained) -> tuple[tuple[str, str, str], ...]:
     rows = [
-        ("shape class", found.shape_class, f"records for Triton {found.triton}"),
-        ("cost", f"{found.flops:.4g} operations, {found.bytes:.4g} bytes", "each operand is read or written once"),
+        ("shape class", found.shape_class, f"tuning records are those for Triton {found.triton}"),
+        ("cost", f"{_operations(found.flops)}, {size_text(found.bytes)}", "each operand is read or written once"),
     ]
     floor = found.floor
     if floor is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rocmend.kernels.op import Cost, Implementation, Problem, Rule, Tolerance
 from rocmend.kernels.target import Target
@@ -89,23 +89,27 @@ def kernel(
     avoid: Rule = lambda _problem, _target: None,
     record_class: Callable[[Problem], str] | None = None,
     function: str = "",
+    file: str = "kernel",
+    **more: Any,
 ) -> Implementation:
     """Return a kernel of an op, for problems that no rule rejects.
 
     Args:
-        name: Its name, which is that of its tuning records and of the function of ``kernel.py`` that launches it.
+        name: Its name, which is that of its tuning records and of the function that launches it.
         rules: See ``Implementation.rejects``.
-        note: See ``Implementation``, as for ``avoid``.
+        note: See ``Implementation``, as for the rest.
         avoid: See there.
-        record_class: Names a problem's class of its tuning records, which are the same on all targets.
+        record_class: See there.
         function: Another name of the function.
+        file: Where the function is: ``kernel`` or ``host``.
+        more: See there.
     """
 
     def rejects(problem: Problem, target: Target) -> str | None:
         return next((reason for rule in rules if (reason := rule(problem, target))), None)
 
-    class_of = None if record_class is None else lambda problem, _target: record_class(problem)
-    return Implementation(name, "triton", f"kernel:{function or name}", rejects, note, avoid, record_class=class_of)
+    run = f"{file}:{function or name}"
+    return Implementation(name, "triton", run, rejects, note, avoid, record_class=record_class, **more)
 
 
 def any_class(_problem: Problem) -> str:

@@ -263,7 +263,7 @@ def _compile(
 ) -> tuple[dict[str, Result], int]:
     results = {} if selection.fresh else {spec.key: known for spec in specs if (known := cache.find(spec)) is not None}
     waiting = {spec.key: spec for spec in specs if spec.key not in results}
-    remembered, wanted = len(specs) - len(waiting), len(waiting)
+    remembered, wanted, before = len(specs) - len(waiting), len(waiting), len(results)
     toolchains = {toolchain.version: toolchain for toolchain in selection.toolchains}
 
     def done(spec: Spec, answer: dict[str, Any]) -> None:
@@ -274,8 +274,7 @@ def _compile(
         results[spec.key] = result
         if not answer.get("passing"):
             cache.keep(spec, result)
-        made = len(results) - remembered
-        progress(f"compiled {made} of {wanted}: {spec.op} {spec.kernel_name} for {spec.target}")
+        progress(f"compiled {len(results) - before} of {wanted}: {spec.op} {spec.kernel_name} for {spec.target}")
 
     tasks = [(spec, toolchains[spec.triton], {"do": "compile", "spec": spec}) for spec in waiting.values()]
     Pool[Spec](selection.jobs, selection.time_limit_s).map(tasks, done)

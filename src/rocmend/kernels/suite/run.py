@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -54,14 +54,7 @@ def seed_of(op: str, case: str, salt: int = 0) -> int:
     return zlib.crc32(f"{op}/{case}/{salt}".encode())
 
 
-def run_case(
-    op: Op,
-    case: Case,
-    device: torch.device,
-    *,
-    tier: str = "",
-    again: Callable[[str], bool] = lambda _: True,
-) -> CaseResult:
+def run_case(op: Op, case: Case, device: torch.device, *, tier: str = "") -> CaseResult:
     """Run one case on a device.
 
     Args:
@@ -69,7 +62,6 @@ def run_case(
         case: The case.
         device: ``cuda``, or ``cpu`` in Triton's interpreter.
         tier: Tier or implementation to check; the case's own by default.
-        again: Whether a case that must be deterministic runs a second time, by the implementation that computed it.
     """
     function = resolve(op.functions[case.function] if case.function else next(iter(op.functions.values())))
     reference = resolve(op.reference_of(case.reference or case.function))
@@ -82,13 +74,11 @@ def run_case(
     preferences = (tier,) if tier else case.preferences
     outputs: list[list[torch.Tensor]] = []
     selected: list[tuple[str, Any, str]] = []
-    implementation = ""
-    while not outputs or (len(outputs) == 1 and case.deterministic and again(implementation)):
+    for _ in range(2 if case.deterministic else 1):
         call = made()
         with select.prefer(*preferences), allocate.poisoned(), select.observed() as found:
             outputs.append(flatten(function(*call.args, **call.kwargs)))
         selected = found or selected
-        implementation = next((name for of, _, name in selected if of == op.name), "")
     if case.deterministic and device.type == "cuda":
         # Calls with poisoned outputs are not replayed: a replayed call is compared with them.
         with select.prefer(*preferences), plan_cache.capture_after(1):
@@ -96,6 +86,7 @@ def run_case(
                 call = made()
                 recorded = flatten(function(*call.args, **call.kwargs))
         outputs.append(recorded)
+    implementation = next((name for of, _, name in selected if of == op.name), "")
     call = made() if tolerance.exact else in_float64(made())
     wanted = flatten(reference(*call.args, **call.kwargs))
     if len(outputs[0]) != len(wanted):

@@ -147,6 +147,10 @@ class Cluster:
         found = self._ask("GET", self._pods, {"labelSelector": selector})
         return _items(found), str(_object(_object(found).get("metadata")).get("resourceVersion", ""))
 
+    def nodes(self, selector: str) -> list[dict[str, Any]]:
+        """Return the nodes with these labels."""
+        return _items(self._ask("GET", "/api/v1/nodes", {"labelSelector": selector} if selector else None))
+
     def watch_pods(self, selector: str, version: str, seconds: int) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield changes of pods (``ADDED``, ``MODIFIED``, ``DELETED``, ``BOOKMARK``) until the server ends the stream.
 

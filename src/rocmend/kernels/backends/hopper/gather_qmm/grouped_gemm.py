@@ -54,7 +54,7 @@ def rejects(problem: Problem, target: Target) -> str | None:
 
 
 def _rejects_shape(problem: Problem, target: Target) -> str | None:
-    config = config_for(NAME, "grouped_gemm", class_of(problem, target), target)
+    config = config_for(NAME, "grouped_gemm", class_of(problem), target)
     return first_reason((fits(problem, config, target), "its shape does not fill the programs, or has no room in LDS"))
 
 
@@ -66,7 +66,7 @@ class Cut(NamedTuple):
     blocks: int
 
 
-def class_of(problem: Problem, _target: Target) -> str:
+def class_of(problem: Problem) -> str:
     """Name the class of records: rows of an expert, and with a gate whether there are many columns; or mxfp4."""
     if problem.mode == "mxfp4":
         return "mxfp4-deep" if problem.k > DEEPEST else "mxfp4-gated" if problem.gated else "mxfp4"

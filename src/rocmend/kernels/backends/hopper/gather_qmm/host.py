@@ -29,7 +29,7 @@ def plan_moe_gemv(a: Arguments, target: Target, types: Sequence[torch.dtype | No
     from rocmend.kernels.backends.hopper.gather_qmm.kernels.moe_gemv import moe_gemv_kernel
     from rocmend.kernels.backends.hopper.gather_qmm.kernels.moe_gemv_ptx import E2M1
 
-    config = config_for(NAME, "moe_gemv", gemv.class_of(problem_of(a), target), target)
+    config = config_for(NAME, "moe_gemv", gemv.class_of(problem_of(a)), target)
     k, gated = a.x.shape[-1], a.up is not None
     each = TILE // (2 if gated else 1)
     sets = config["SETS"] if a.n % (each * config["SETS"]) == 0 else 1
@@ -65,7 +65,7 @@ def plan_grouped_gemm(a: Arguments, target: Target, types: Sequence[torch.dtype 
     from rocmend.kernels.backends.hopper.gather_qmm.kernels.grouped_gemm import grouped_gemm_kernel
 
     problem = problem_of(a)
-    config = config_for(NAME, "grouped_gemm", grouped.class_of(problem, target), target)
+    config = config_for(NAME, "grouped_gemm", grouped.class_of(problem), target)
     cut = grouped.cut_of(problem, config, target)
     main = LaunchPlan(
         grouped_gemm_kernel,

@@ -47,7 +47,7 @@ def wavefronts(k: int, parts: int = 1) -> int:
     return next_power_of_2(cdiv(k, COLUMNS * parts))
 
 
-def class_of(problem: Problem, _target: Target) -> str:
+def class_of(problem: Problem) -> str:
     """Name the class of tuning records: the format, and of 4 bits how many wavefronts share K, if alike."""
     if problem.bits == 8:
         return "b8"

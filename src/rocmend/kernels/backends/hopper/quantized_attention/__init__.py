@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
+from rocmend.kernels.backends.hopper import kernel
 from rocmend.kernels.backends.hopper.quantized_attention import streams
-from rocmend.kernels.op import Implementation
 from rocmend.kernels.ops.attention.quantized_attention import shape_class
 
 IMPLEMENTATIONS = (
-    Implementation(
-        "streams",
-        "triton",
-        "rocmend.kernels.backends.hopper.quantized_attention.host:streams",
-        streams.rejects,
-        note="each wavefront walks over keys of its own",
-        vendor="nvidia",
-        aligned=True,
-        record_class=lambda problem, _target: shape_class(problem),
-    ),
+    kernel(__name__, "streams", streams.rejects, "each wavefront walks over keys of its own", record_class=shape_class),
 )

@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
+from rocmend.kernels.backends.hopper import kernel
 from rocmend.kernels.backends.hopper.quantized_matmul import gemm_w4a16_wgmma, skinny_gemm_persistent
-from rocmend.kernels.op import Implementation
 from rocmend.kernels.ops.matmul.quantized_matmul import NAME, Problem
 from rocmend.kernels.target import Target
 from rocmend.kernels.without import is_switched_off
 
-HERE = "rocmend.kernels.backends.hopper.quantized_matmul"
-_WGMMA = Implementation(
+_WGMMA = kernel(
+    __name__,
     "gemm_w4a16_wgmma",
-    "triton",
-    f"{HERE}.host:gemm_w4a16_wgmma",
     gemm_w4a16_wgmma.rejects,
-    note="weights are unpacked in registers, beside the products",
-    vendor="nvidia",
-    aligned=True,
+    "weights are unpacked in registers, beside the products",
     record_class=gemm_w4a16_wgmma.record_class,
 )
 IMPLEMENTATIONS = (
     _WGMMA,
-    Implementation(
+    kernel(
+        __name__,
         "skinny_gemm_persistent",
-        "triton",
-        f"{HERE}.host:skinny_gemm_persistent",
         skinny_gemm_persistent.rejects,
-        note="programs walk over the weights with all of x in shared memory",
-        avoid=skinny_gemm_persistent.avoid,
-        vendor="nvidia",
-        aligned=True,
+        "programs walk over the weights with all of x in shared memory",
         record_class=skinny_gemm_persistent.depth_class,
+        avoid=skinny_gemm_persistent.avoid,
     ),
 )
 

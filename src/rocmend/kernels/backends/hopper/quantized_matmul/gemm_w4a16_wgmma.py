@@ -58,7 +58,7 @@ def chunk_of(problem: Problem) -> int:
     return CHUNK_BITS // problem.bits
 
 
-def record_class(problem: Problem, _target: Target) -> str:
+def record_class(problem: Problem) -> str:
     """Name the class of tuning records: rows of x (up to 128 of their own), apart for 8 bits."""
     rows = "m128" if HALF_TILE // 2 < problem.rows <= HALF_TILE else rows_class(problem.rows)
     return rows if problem.bits == BITS[0] else f"b{problem.bits}-{rows}"
@@ -66,7 +66,7 @@ def record_class(problem: Problem, _target: Target) -> str:
 
 def is_faster(problem: Problem, target: Target) -> bool:
     """Return whether the kernel takes less time, by estimate, than dequantizing and the vendor's product would."""
-    config = config_for(NAME, "gemm_w4a16_wgmma", record_class(problem, target), target)
+    config = config_for(NAME, "gemm_w4a16_wgmma", record_class(problem), target)
     units = target.compute_units or UNITS
     block, splits = config["BLOCK_M"], splits_of(problem, config, units)
     unpacked = costs.unpacked_us(problem, block, _tiles(problem, config), splits, units, config["ROWS"] / FILL)

@@ -26,7 +26,7 @@ def plan_gemm_w4a16_wgmma(ops: Operands, target: Target) -> Launches:
     from rocmend.kernels.backends.hopper.quantized_matmul.kernels.gemm_w4a16_wgmma import gemm_w4a16_wgmma_kernel
 
     p, device = ops.problem, ops.x.device
-    config = config_for(NAME, "gemm_w4a16_wgmma", wgmma.record_class(p, target), target)
+    config = config_for(NAME, "gemm_w4a16_wgmma", wgmma.record_class(p), target)
     block, stride, chunk = config["BLOCK_M"], ops.x.stride(-2), wgmma.chunk_of(p)
     chunks = p.depth // chunk
     splits, tiles = wgmma.splits_of(p, config, target.compute_units or wgmma.UNITS), cdiv(p.rows, block)
@@ -65,7 +65,7 @@ def plan_skinny_gemm_persistent(ops: Operands, target: Target) -> Launches | Non
         skinny_gemm_persistent_kernel,
     )
 
-    config = config_for(NAME, "skinny_gemm_persistent", skinny.depth_class(p, target), target)
+    config = config_for(NAME, "skinny_gemm_persistent", skinny.depth_class(p), target)
     walk = skinny.walk_of(p, target.compute_units or 132)
     constants = {
         "DEPTH": p.depth, "GROUP": p.group_size, "SLICES": walk.slices, "SIDE": walk.side, "ROUNDS": walk.rounds,

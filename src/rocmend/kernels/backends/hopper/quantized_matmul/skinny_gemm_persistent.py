@@ -73,7 +73,7 @@ def avoid(problem: Problem, target: Target) -> str | None:
     return None if faster else "too few wavefronts would have a tile of weights"
 
 
-def depth_class(problem: Problem, _target: Target) -> str:
+def depth_class(problem: Problem) -> str:
     """Name the class of tuning records: how much shared memory x takes."""
     return "narrow" if problem.depth <= NARROW else "wide"
 

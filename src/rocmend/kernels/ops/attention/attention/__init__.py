@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from rocmend.kernels.common.floats import bytes_of, rejects_dtype
 from rocmend.kernels.op import Cost, Implementation, Tolerance
+from rocmend.kernels.ops.attention.attention_decode import Problem as Decode
 from rocmend.kernels.registry import declare
 from rocmend.kernels.target import Target
 
@@ -115,6 +116,10 @@ def _rejects_decode(problem: Problem, target: Target) -> str | None:
     return _rejects_flash(problem, target)
 
 
+def _calls_decode(problem: Problem) -> tuple[tuple[str, Decode], ...]:
+    return (("attention_decode", Decode(*problem[:8])),)
+
+
 def _rejects_torch(problem: Problem, target: Target) -> str | None:  # noqa: PLR0911  a rule is a list of reasons
     """Say why torch's own attention does not do what is asked, or has no kernel for it."""
     asked = [
@@ -175,6 +180,7 @@ OP = declare(
             "decode:run",
             _rejects_decode,
             note="few queries: split over the keys, all query heads of a group in one program",
+            calls=_calls_decode,
         ),
         Implementation("torch.sdpa", "vendor", "vendor:run", _rejects_torch_forward),
         Implementation("flash", "triton", "host:run", _rejects_flash, note="one pass over the keys; deterministic"),

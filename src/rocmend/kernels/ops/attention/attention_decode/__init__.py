@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection
 from typing import NamedTuple
 
-from rocmend.kernels.common.floats import bytes_of, rejects_dtype
+from rocmend.kernels.common.floats import bytes_of, kernel, rejects_dtype
 from rocmend.kernels.op import Cost, Implementation, Rule, Tolerance, first_reason
 from rocmend.kernels.op import Problem as AnyProblem
 from rocmend.kernels.registry import declare
@@ -78,17 +79,13 @@ def split_kernels(rejects: Rule, spilling: Collection[str]) -> tuple[Implementat
         many = f"{rows_of(problem)} rows are worth larger tiles on {target.name}"
         return first_reason((not worth(problem, target), many))
 
-    def kernel(name: str, rejects: Rule, note: str, avoid: Rule) -> Implementation:
-        return Implementation(
-            name, "triton", f"host:{name}", rejects, note, avoid, record_class=lambda p, _target: shape_class(p)
-        )
-
+    of_rows = functools.partial(kernel, file="host", record_class=shape_class)
+    together = "matrix instructions; all query heads of a KV head read it once"
+    few = f"up to {FEW_ROWS} rows of a KV head, without matrix instructions"
     return (
-        kernel("split", rejects_matrix, "matrix instructions; all query heads of a KV head read it once", avoid_matrix),
-        kernel(
-            "split_vector", rejects, f"up to {FEW_ROWS} rows of a KV head, without matrix instructions", avoid_vector
-        ),
-        kernel("split_rows", rejects, "more rows, without matrix instructions", lambda _problem, _target: None),
+        of_rows("split", rejects_matrix, note=together, avoid=avoid_matrix),
+        of_rows("split_vector", rejects, note=few, avoid=avoid_vector),
+        of_rows("split_rows", rejects, note="more rows, without matrix instructions"),
     )
 
 

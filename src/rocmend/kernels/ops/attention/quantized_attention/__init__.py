@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rocmend.kernels.common.floats import bytes_of, rejects_dtype
+from rocmend.core.units import listed
+from rocmend.kernels.common.floats import bytes_of, kernel, rejects_dtype
 from rocmend.kernels.op import Cost, Implementation, Tolerance, first_reason
 from rocmend.kernels.ops.attention.attention_decode import rows_of, shape_class, split_kernels, uses_matrix
 from rocmend.kernels.registry import declare
@@ -37,7 +38,7 @@ class Problem(NamedTuple):
 def rejects_split(problem: Problem, target: Target) -> str | None:
     """Say why the portable kernels do not take a problem."""
     return rejects_dtype(problem, target) or first_reason(
-        (problem.bits in BITS, f"the kernel takes {BITS} bits, not {problem.bits}"),
+        (problem.bits in BITS, f"the kernel takes codes of {listed(list(map(str, BITS)))} bits, not {problem.bits}"),
         (
             max(problem.head_dim, problem.value_dim) <= MOST_DIM,
             f"the kernel takes head dimensions up to {MOST_DIM}",
@@ -47,13 +48,15 @@ def rejects_split(problem: Problem, target: Target) -> str | None:
 
 def _rejects_grouped(problem: Problem, target: Target) -> str | None:
     widest = max(problem.head_dim, problem.value_dim)
+    most = int(config_for(NAME, "grouped", shape_class(problem), target)["most_rows"])
+    rows = f"up to {most} rows (query heads of a KV head times queries), not {rows_of(problem)}"
     return rejects_split(problem, target) or first_reason(
         (problem.dtype != "float32", "the matrix unit takes float16 and bfloat16, not float32"),
         (problem.bits * problem.group_size >= 4 * 32, "a group has fewer than four words"),
         (widest <= MOST_GROUPS * problem.group_size, f"a head has more than {MOST_GROUPS} groups"),
         (
-            rows_of(problem) <= (most := int(config_for(NAME, "grouped", shape_class(problem), target)["most_rows"])),
-            f"it takes up to {most} rows (query heads of a KV head times queries), not {rows_of(problem)}",
+            rows_of(problem) <= most,
+            f"on {target.name} it is used for {rows}" if most else f"on {target.name} it is not used",
         ),
     )
 
@@ -80,14 +83,13 @@ OP = declare(
     summary="Scaled dot-product attention over an affine-quantized KV cache.",
     problem=Problem,
     implementations=(
-        Implementation(
+        kernel(
             "grouped",
-            "triton",
-            "host:grouped",
             _rejects_grouped,
             note="few rows; a matrix product a group of codes, scaled afterwards",
             avoid=_avoid_grouped,
-            record_class=lambda problem, _target: shape_class(problem),
+            record_class=shape_class,
+            file="host",
         ),
         *split_kernels(rejects_split, ("half-d256", "float-d128", "float-d256")),
         Implementation("torch", "reference", "reference:quantized_attention"),

@@ -10,13 +10,12 @@ from __future__ import annotations
 import functools
 from typing import NamedTuple
 
-from rocmend.kernels.common.floats import bytes_of, rejects_dtype
-from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
+from rocmend.kernels.common.floats import bytes_of, kernel, rejects_dtype, tolerances
+from rocmend.kernels.op import Cost, Implementation, Tolerance
 from rocmend.kernels.ops.conv.conv.geometry import Geometry
-from rocmend.kernels.registry import register
+from rocmend.kernels.registry import declare
 from rocmend.kernels.target import Target
 
-HERE = "rocmend.kernels.ops.conv.conv"
 FEW = 1 << 21
 """Outputs, at least 128 a pixel, of which fewer make fewer tiles than a large GPU has units."""
 
@@ -118,42 +117,26 @@ def cost(problem: Problem) -> Cost:
     return Cost(2.0 * problem.pixels_out * problem.c_out * per_output, float(size * elements))
 
 
-OP = register(
-    Op(
-        name="conv",
-        summary="Convolution over 1 to 3 axes: strided, dilated, grouped, depthwise, transposed; both gradients.",
-        functions={
-            "conv_general": f"{HERE}.function:conv_general",
-            "conv_weight_gradient": f"{HERE}.function:conv_weight_gradient",
-            **{
-                name: f"{HERE}.named:{name}"
-                for name in (
-                    "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
-                    "convolution",
-                )
-            },
-        },
-        reference=f"{HERE}.reference:conv_general",
-        problem=Problem,
-        implementations=(
-            Implementation("torch.nn", "vendor", f"{HERE}.vendor:plan", _rejects_vendor, note="cuDNN or MIOpen"),
-            Implementation("implicit-gemm", "triton", f"{HERE}.host:plan", rejects_dtype, note="no vendor library"),
-            Implementation("columns", "vendor", f"{HERE}.columns:plan", _rejects_uneven, note="matrix products alone"),
-            Implementation("torch", "reference", f"{HERE}.reference:plan"),
-        ),
-        dtypes=("float32", "float16", "bfloat16"),
-        domain="1 to 3 spatial axes; channels last (as MLX) or first, any strides; any stride, dilation, input "
-        "dilation, padding (negative too), groups, flip.",
-        cost=cost,
-        # Sums of c_in · taps products in fp32, in another order than the reference, then one rounding.
-        tolerance={
-            "float32": Tolerance(ulps=4, scaled=4e-6),
-            "float16": Tolerance(ulps=1, scaled=2e-5),
-            "bfloat16": Tolerance(ulps=1, scaled=2e-5),
-        },
-        cases=f"{HERE}.cases:cases",
-        shape_class=shape_class,
-        mlx="mlx.core.conv_general",
-        sources=("https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.conv_general.html",),
-    )
+OP = declare(
+    __name__,
+    summary="Convolution over 1 to 3 axes: strided, dilated, grouped, depthwise, transposed; both gradients.",
+    functions=(
+        "conv_general", "conv_weight_gradient", "named:conv1d", "named:conv2d", "named:conv3d",
+        "named:conv_transpose1d", "named:conv_transpose2d", "named:conv_transpose3d", "named:convolution",
+    ),
+    problem=Problem,
+    implementations=(
+        Implementation("torch.nn", "vendor", "vendor:plan", _rejects_vendor, note="cuDNN or MIOpen"),
+        kernel("implicit-gemm", rejects_dtype, note="no vendor library", function="plan", file="host"),
+        Implementation("columns", "vendor", "columns:plan", _rejects_uneven, note="matrix products alone"),
+        Implementation("torch", "reference", "reference:plan"),
+    ),
+    domain="1 to 3 spatial axes; channels last (as MLX) or first, any strides; any stride, dilation, input "
+    "dilation, padding (negative too), groups, flip.",
+    cost=cost,
+    # Sums of c_in · taps products in fp32, in another order than the reference, then one rounding.
+    tolerance=tolerances(Tolerance(ulps=4, scaled=4e-6), Tolerance(ulps=1, scaled=2e-5)),
+    shape_class=shape_class,
+    mlx="mlx.core.conv_general",
+    sources=("https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.conv_general.html",),
 )  # fmt: skip

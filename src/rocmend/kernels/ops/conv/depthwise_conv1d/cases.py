@@ -10,7 +10,6 @@ from rocmend.kernels.op import Tolerance
 from rocmend.kernels.suite import Call, Case, Maker, Size
 
 DTYPES = ("float32", "float16", "bfloat16")
-HERE = "rocmend.kernels.ops.conv.depthwise_conv1d"
 
 
 def _case(
@@ -61,7 +60,7 @@ def _backward(
     ulps = 16 if dtype == "float32" else 0.6
     return Case(
         f"{dtype}-backward-{batch}x{times}x{channels}-k{taps}{'-full' if full else ''}", make, dtype, size,
-        "depthwise_conv1d_gradients", f"{HERE}.reference:gradients", compiled, tolerance=Tolerance(ulps, 2e-6),
+        "depthwise_conv1d_gradients", compiled=compiled, tolerance=Tolerance(ulps, 2e-6),
     )  # fmt: skip
 
 

@@ -8,7 +8,8 @@ import torch
 
 from rocmend.core.errors import UsageError
 from rocmend.kernels.dtypes import NAMES
-from rocmend.kernels.ops.conv.depthwise_conv1d import BACKWARD, MOST_TAPS, OP, Problem
+from rocmend.kernels.op import beside
+from rocmend.kernels.ops.conv.depthwise_conv1d import MOST_TAPS, OP, Problem
 from rocmend.kernels.plan_cache import cached
 from rocmend.kernels.select import implementation
 
@@ -132,11 +133,9 @@ def depthwise_conv1d_gradients(
     _check(x, weight, bias, state, activation)
     if grad.shape != x.shape:
         raise UsageError(OP_NAME, f"expected a gradient of shape {tuple(x.shape)}, got {tuple(grad.shape)}.")
-    from rocmend.kernels.op import resolve
-
-    chosen = implementation(OP, x.device, _problem(x, weight))
-    name = next(one.name for one in OP.implementations if resolve(one.run) is chosen)
-    out: tuple[torch.Tensor, torch.Tensor, torch.Tensor | None, torch.Tensor] = resolve(BACKWARD[name])(
+    run = implementation(OP, x.device, _problem(x, weight))
+    gradients = beside(run, "depthwise_conv1d_gradients")
+    out: tuple[torch.Tensor, torch.Tensor, torch.Tensor | None, torch.Tensor] = gradients(
         x, weight, bias, state, activation, grad, state_grad
     )
     return out

@@ -77,7 +77,7 @@ def _forward(
     )  # fmt: skip
 
 
-def run_gradients(
+def depthwise_conv1d_gradients(
     x: torch.Tensor,
     weight: torch.Tensor,
     bias: torch.Tensor | None,

@@ -29,7 +29,7 @@ def depthwise_conv1d(
     return y.to(x.dtype), full[:, x.shape[1] :]
 
 
-def gradients(
+def depthwise_conv1d_gradients(
     x: torch.Tensor,
     weight: torch.Tensor,
     bias: torch.Tensor | None,

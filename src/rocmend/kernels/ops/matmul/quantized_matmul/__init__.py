@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
 from typing import Any, NamedTuple
 
-from rocmend.kernels.common.floats import bytes_of
-from rocmend.kernels.op import Cost, Implementation, Op, Rule, Tolerance
+from rocmend.kernels.common.floats import bytes_of, kernel, tolerances
+from rocmend.kernels.op import Cost, Implementation, Tolerance
+from rocmend.kernels.ops.matmul.dequantize import Problem as Dequantize
 from rocmend.kernels.ops.matmul.quantized_matmul import rules
 from rocmend.kernels.ops.matmul.quantized_matmul.rules import FEW
-from rocmend.kernels.registry import register
-from rocmend.kernels.target import Target
+from rocmend.kernels.registry import declare
 
 NAME = "quantized_matmul"
-HERE = "rocmend.kernels.ops.matmul.quantized_matmul"
 MOST_ROWS = (1, 8, 16, 32, 64, 256)
 """Most rows of each class."""
 
@@ -68,13 +67,13 @@ def few_class(problem: Problem) -> str:
     return f"b{problem.bits}" if problem.mode == "affine" else problem.mode
 
 
-def _kernel(
-    name: str, rejects: Rule, note: str, record_class: Callable[[Problem], str] = tuning_class, **more: Any
-) -> Implementation:
-    def class_of(problem: Problem, _target: Target) -> str:
-        return record_class(problem)
+def _dequantized(problem: Problem) -> tuple[tuple[str, Any], ...]:
+    """Return the call that dequantizes the weights; the product is the vendor's."""
+    elements = problem.batch * problem.columns * problem.depth
+    return (("dequantize", Dequantize(problem.dtype, problem.mode, problem.bits, problem.group_size, elements)),)
 
-    return Implementation(name, "triton", f"{HERE}.host:{name}", rejects, note, record_class=class_of, **more)
+
+_kernel = functools.partial(kernel, file="host", record_class=tuning_class)
 
 
 def _cost(problem: Problem) -> Cost:
@@ -87,60 +86,53 @@ def _cost(problem: Problem) -> Cost:
     )
 
 
-OP = register(
-    Op(
-        name=NAME,
-        summary="Matrix product with quantized weights, unpacked inside the kernel.",
-        functions={"quantized_matmul": f"{HERE}.function:quantized_matmul"},
-        reference=f"{HERE}.reference:quantized_matmul",
-        problem=Problem,
-        implementations=(
-            Implementation(
-                "dequantize+matmul",
-                "vendor",
-                f"{HERE}.dequantized:run",
-                rules.rejects_dequantized,
-                note="with many rows the vendor's faster matrix product outweighs the cost of dequantizing the weights",
-            ),
-            _kernel(
-                "lanes",
-                rules.rejects_lanes,
-                "each lane unpacks words where the matrix instruction wants its operand",
-                avoid=rules.avoid_lanes,
-                vendor="nvidia",
-                record_class=few_class,
-            ),
-            _kernel(
-                "gemv",
-                rules.rejects_gemv,
-                "one row of x, held in registers; one launch",
-                record_class=lambda problem: gemv_class(problem.dtype, problem.bits),
-            ),
-            _kernel("kept", rules.rejects_kept, "few rows of x, held in registers", avoid=rules.avoid_groups),
-            _kernel("groups", rules.rejects_groups, "few rows of x, group by group", avoid=rules.avoid_groups),
-            _kernel("rows", rules.rejects_transposed, "few rows of x, one by one", avoid=rules.avoid_rows),
-            _kernel("tiles", rules.rejects_transposed, "tiles of the output; weights are unpacked on the way"),
-            _kernel("columns", rules.rejects_columns, "the same where weights are not transposed"),
-            Implementation("torch", "reference", f"{HERE}.host:run_reference"),
+OP = declare(
+    __name__,
+    summary="Matrix product with quantized weights, unpacked inside the kernel.",
+    problem=Problem,
+    implementations=(
+        Implementation(
+            "dequantize+matmul",
+            "vendor",
+            "dequantized:run",
+            rules.rejects_dequantized,
+            note="with many rows the vendor's faster matrix product outweighs the cost of dequantizing the weights",
+            calls=_dequantized,
         ),
-        dtypes=("float32", "float16", "bfloat16"),
-        domain=(
-            "Affine 1, 2, 3, 4, 5, 6 and 8 bits with groups of 32, 64, 128; mxfp4, mxfp8, nvfp4. x of any leading axes "
-            "and strides, w with or without leading axes, which broadcast with those of x."
+        _kernel(
+            "lanes",
+            rules.rejects_lanes,
+            note="each lane unpacks words where the matrix instruction wants its operand",
+            avoid=rules.avoid_lanes,
+            vendor="nvidia",
+            record_class=few_class,
         ),
-        cost=_cost,
-        # Sums are fp32. Where a tile of weights is rounded to x's type before it is multiplied, each weight carries
-        # up to half an ulp of it (twice, for product and bias): over a sum of terms of either sign that is no more than
-        # about one eps of the largest output.
-        tolerance={
-            "float32": Tolerance(ulps=4, scaled=4e-6),
-            "float16": Tolerance(ulps=1, scaled=2.0**-10),
-            "bfloat16": Tolerance(ulps=1, scaled=2.0**-7),
-        },
-        cases=f"{HERE}.cases:cases",
-        formats=f"{HERE}.cases:formats",
-        shape_class=shape_class,
-        mlx="mlx.core.quantized_matmul",
-        sources=("https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.quantized_matmul.html",),
-    )
+        _kernel(
+            "gemv",
+            rules.rejects_gemv,
+            note="one row of x, held in registers; one launch",
+            record_class=lambda problem: gemv_class(problem.dtype, problem.bits),
+        ),
+        _kernel("kept", rules.rejects_kept, note="few rows of x, held in registers", avoid=rules.avoid_groups),
+        _kernel("groups", rules.rejects_groups, note="few rows of x, group by group", avoid=rules.avoid_groups),
+        _kernel("rows", rules.rejects_transposed, note="few rows of x, one by one", avoid=rules.avoid_rows),
+        _kernel("tiles", rules.rejects_transposed, note="tiles of the output; weights are unpacked on the way"),
+        _kernel("columns", rules.rejects_columns, note="the same where weights are not transposed"),
+        Implementation("torch", "reference", "host:run_reference"),
+    ),
+    domain=(
+        "Affine 1, 2, 3, 4, 5, 6 and 8 bits with groups of 32, 64, 128; mxfp4, mxfp8, nvfp4. x of any leading axes "
+        "and strides, w with or without leading axes, which broadcast with those of x."
+    ),
+    cost=_cost,
+    # Sums are fp32. Where a tile of weights is rounded to x's type before it is multiplied, each weight carries
+    # up to half an ulp of it (twice, for product and bias): over a sum of terms of either sign that is no more than
+    # about one eps of the largest output.
+    tolerance=tolerances(
+        Tolerance(ulps=4, scaled=4e-6), Tolerance(ulps=1, scaled=2.0**-10), Tolerance(ulps=1, scaled=2.0**-7)
+    ),
+    formats=True,
+    shape_class=shape_class,
+    mlx="mlx.core.quantized_matmul",
+    sources=("https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.quantized_matmul.html",),
 )

@@ -129,8 +129,8 @@ def rms_norm_projections(
     Raises:
         UsageError: Shapes or types that do not fit, or a gradient is asked for.
 
-    Cost: as the products; one launch for one row of x with affine codes of 2, 4 or 8 bits, except on NVIDIA GPUs with
-    matrix instructions: there the norm is a launch of its own.
+    Cost: as the products; one launch for one row of x with affine codes of 2, 4 or 8 bits; before a large gated pair
+    the norm is a launch of its own on NVIDIA GPUs and GPUs of 64 lanes a wavefront.
     """
     norm = Norm(residual, norm_weight, float(eps), bool(keep))
     return _call("rms_norm_projections", x, tuple(weights), (group_size, bits, mode), norm, gated=gated)

@@ -11,12 +11,11 @@ from rocmend.kernels import allocate, executor
 from rocmend.kernels.arithmetic import cdiv
 from rocmend.kernels.common.formats import Format
 from rocmend.kernels.launch import LaunchPlan
-from rocmend.kernels.ops.matmul.quantized_matmul import Problem as Product
 from rocmend.kernels.ops.matmul.quantized_matmul import few_class
 from rocmend.kernels.ops.matmul.quantized_matmul import gemv as one_row
 from rocmend.kernels.ops.matmul.quantized_matmul.few import parts_of, unit_of
 from rocmend.kernels.ops.matmul.quantized_matmul.rules import TILE
-from rocmend.kernels.ops.matmul.quantized_projections import Problem
+from rocmend.kernels.ops.matmul.quantized_projections import Problem, product_of
 from rocmend.kernels.ops.matmul.quantized_projections.function import Norm, Weights
 from rocmend.kernels.ops.matmul.quantized_projections.kernel import gated_kernel, many_kernel
 from rocmend.kernels.plan_cache import Planner
@@ -146,8 +145,7 @@ def _whole(weights: Weights) -> Weights:
 
 def _plan(rows: torch.Tensor, columns: list[int], problem: Problem, *, aligned: bool) -> LaunchPlan:
     target = executor.target_for(rows.device)
-    form = (problem.mode, problem.bits, problem.group_size)
-    product = Product(problem.dtype, *form, True, 1, problem.rows, problem.columns, problem.depth)
+    product = product_of(problem)
     # What is right for one product of as many rows of weights is so for several.
     config = config_for("quantized_matmul", "lanes", few_class(product), target)
     cut = parts_of(product, config, target.units, aligned=aligned)

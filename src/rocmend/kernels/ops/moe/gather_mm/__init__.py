@@ -45,6 +45,7 @@ OP = declare(
             "kernel:run",
             rejects_dtype,
             note="reads only the matrices of the selected experts, without a gathered copy",
+            record_class=shape_class,
         ),
         Implementation("torch", "reference", "reference:run"),
     ),

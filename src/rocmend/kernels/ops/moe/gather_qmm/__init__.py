@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
-from rocmend.kernels.common.floats import bytes_of, rejects_dtype
-from rocmend.kernels.op import Cost, Implementation, Op, Tolerance, first_reason
+from rocmend.kernels.common.floats import bytes_of, kernel, rejects_dtype, tolerances
+from rocmend.kernels.op import Cost, Implementation, Tolerance, first_reason
+from rocmend.kernels.ops.matmul.quantized_matmul import gemv_class
 from rocmend.kernels.ops.matmul.quantized_matmul.rules import rejects_row
-from rocmend.kernels.registry import register
+from rocmend.kernels.registry import declare
 from rocmend.kernels.target import Target
 
 NAME = "gather_qmm"
-HERE = "rocmend.kernels.ops.moe.gather_qmm"
 SINGLE_PAIRS = 16
 """Rows up to which a launch is bound by latency."""
+_kernel = functools.partial(kernel, file="host")
 
 
 class Problem(NamedTuple):
@@ -82,13 +84,19 @@ def _rejects_columns(problem: Problem, target: Target) -> str | None:
     return rejects_dtype(problem, target) or first_reason((not problem.transpose, "the weights are transposed"))
 
 
-def grouped_class(problem: Problem, _target: Target) -> str:
+def grouped_class(problem: Problem) -> str:
     """Name the class of records of ``grouped`` and ``columns``: rows of an expert, and the gate."""
     kind = shape_class(problem).replace("few", "low")
     return f"{kind}-gated" if problem.gated else kind
 
 
-def tiles_class(problem: Problem, _target: Target) -> str:
+def pairs_record(problem: Problem) -> str:
+    """Name the record of ``pairs``: gated or not, few rows or more."""
+    size = "single" if problem.pairs * problem.m <= SINGLE_PAIRS else "several"
+    return f"{'gated' if problem.gated else 'pairs'}/{size}"
+
+
+def tiles_class(problem: Problem) -> str:
     """Name the class of records of ``tiles``: rows of an expert, but of uneven K, 4 affine bits, 8 with some rows."""
     kind, affine = shape_class(problem), problem.mode == "affine"
     if kind != "low" and problem.k % 128:
@@ -109,75 +117,57 @@ def _cost(problem: Problem) -> Cost:
     return Cost(2.0 * rows * problem.n * problem.k * times, weights + rows * (problem.k + problem.n) * size)
 
 
-OP = register(
-    Op(
-        name=NAME,
-        summary="Matrix products with quantized matrices selected by index: experts, with an optional fused gate.",
-        functions={
-            "gather_qmm": f"{HERE}.function:gather_qmm",
-            "gather_qmm_swiglu": f"{HERE}.function:gather_qmm_swiglu",
-        },
-        reference=f"{HERE}.reference:gather_qmm",
-        problem=Problem,
-        implementations=(
-            Implementation(
-                "tiles",
-                "triton",
-                f"{HERE}.host:tiles",
-                _rejects_tiles,
-                note="rows are brought together by expert; weights are unpacked in registers",
-                avoid=_avoid_tiles,
-                vendor="nvidia",
-                record_class=tiles_class,
-            ),
-            Implementation(
-                "gemv",
-                "triton",
-                f"{HERE}.host:gemv",
-                _rejects_gemv,
-                note="each row by itself, held in registers",
-                avoid=_avoid_alone,
-            ),
-            Implementation(
-                "pairs",
-                "triton",
-                f"{HERE}.host:pairs",
-                _rejects_transposed,
-                note="each row by itself, in any format",
-                avoid=_avoid_alone,
-            ),
-            Implementation(
-                "grouped",
-                "triton",
-                f"{HERE}.host:grouped",
-                _rejects_transposed,
-                note="rows are brought together by expert, whose weights are read once",
-                record_class=grouped_class,
-            ),
-            Implementation(
-                "columns",
-                "triton",
-                f"{HERE}.host:columns",
-                _rejects_columns,
-                note="the same where weights are not transposed",
-                record_class=grouped_class,
-            ),
-            Implementation("torch", "reference", f"{HERE}.reference:run"),
+OP = declare(
+    __name__,
+    summary="Matrix products with quantized matrices selected by index: experts, with an optional fused gate.",
+    functions=("gather_qmm", "gather_qmm_swiglu"),
+    problem=Problem,
+    implementations=(
+        _kernel(
+            "tiles",
+            _rejects_tiles,
+            note="rows are brought together by expert; weights are unpacked in registers",
+            avoid=_avoid_tiles,
+            vendor="nvidia",
+            record_class=tiles_class,
         ),
-        dtypes=("float32", "float16", "bfloat16"),
-        domain="Indices in range, of shapes that broadcast; k (transposed) or n a multiple of the group size.",
-        cost=_cost,
-        tolerance={
-            # Sums of up to thousands of products that cancel, in fp32.
-            "float32": Tolerance(ulps=4, scaled=4e-6),
-            # On the matrix units a weight is rounded to the type of x first: 2^-11 or 2^-8 each, which average out.
-            "float16": Tolerance(ulps=1, scaled=1e-3),
-            "bfloat16": Tolerance(ulps=1, scaled=6e-3),
-        },
-        cases=f"{HERE}.cases:cases",
-        formats=f"{HERE}.cases:formats",
-        shape_class=shape_class,
-        mlx="mlx.core.gather_qmm",
-        sources=("https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.gather_qmm.html",),
-    )
+        _kernel(
+            "gemv",
+            _rejects_gemv,
+            note="each row by itself, held in registers",
+            avoid=_avoid_alone,
+            record_class=lambda p: f"quantized_matmul/gemv/{gemv_class(p.dtype, p.bits, gated=p.gated)}",
+        ),
+        _kernel(
+            "pairs",
+            _rejects_transposed,
+            note="each row by itself, in any format",
+            avoid=_avoid_alone,
+            record_class=pairs_record,
+        ),
+        _kernel(
+            "grouped",
+            _rejects_transposed,
+            note="rows are brought together by expert, whose weights are read once",
+            record_class=grouped_class,
+        ),
+        _kernel(
+            "columns",
+            _rejects_columns,
+            note="the same where weights are not transposed",
+            record_class=grouped_class,
+        ),
+        Implementation("torch", "reference", "reference:run"),
+    ),
+    domain="Indices in range, of shapes that broadcast; k (transposed) or n a multiple of the group size.",
+    cost=_cost,
+    # Sums of up to thousands of products that cancel, in fp32. On the matrix units a weight is rounded to the type of
+    # x first: 2^-11 or 2^-8 each, which average out.
+    tolerance=tolerances(
+        Tolerance(ulps=4, scaled=4e-6), Tolerance(ulps=1, scaled=1e-3), Tolerance(ulps=1, scaled=6e-3)
+    ),
+    formats=True,
+    shape_class=shape_class,
+    mlx="mlx.core.gather_qmm",
+    sources=("https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.gather_qmm.html",),
 )

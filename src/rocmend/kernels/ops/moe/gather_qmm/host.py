@@ -18,8 +18,8 @@ from rocmend.kernels.ops.matmul.quantized_matmul import gemv as one_row
 from rocmend.kernels.ops.moe.gather_qmm import (
     NAME,
     OP,
-    SINGLE_PAIRS,
     grouped_class,
+    pairs_record,
     shape_class,
     tiles_class,
 )
@@ -141,10 +141,10 @@ def _constants(a: Arguments) -> dict[str, object]:
 
 def _pairs(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) -> Launches:
     """Plan the launch for rows by themselves, of any format."""
-    rows = a.pairs.count * a.x.shape[-2]
     m, k = a.x.shape[-2:]
-    size = "single" if rows <= SINGLE_PAIRS else "several"
-    config = config_for(NAME, "pairs" if a.up is None else "gated", size, target)
+    rows = a.pairs.count * m
+    kernel, _, size = pairs_record(problem_of(a)).partition("/")
+    config = config_for(NAME, kernel, size, target)
     constants = _constants(a) | {"BK": _width(k, config["BK"], a.form.group_size)}
     grid = (rows * cdiv(a.n, config["BN"]),)
     numbers = (m, a.n, k, a.form.words(k), k // a.form.group_size, a.pairs.divisor)
@@ -211,7 +211,7 @@ def _paired(form: Format, dtype: torch.dtype) -> bool:
 def _grouped(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) -> Launches:
     """Plan the two launches for rows that share experts."""
     form, (m, k) = a.form, a.x.shape[-2:]
-    config = config_for(NAME, "grouped", grouped_class(problem_of(a), target), target)
+    config = config_for(NAME, "grouped", grouped_class(problem_of(a)), target)
     # A scale is a group's, so a step of affine weights is no more; of the others, K is whole steps.
     block = min(config["BK"], form.group_size) if form.affine else max(math.gcd(config["BK"], k), form.group_size)
     paired = _paired(form, a.dtype)
@@ -242,7 +242,7 @@ def _grouped(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) 
 
 def _columns(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) -> Launches:
     """Plan the two launches for weights that are not transposed."""
-    config, (m, k) = config_for(NAME, "columns", grouped_class(problem_of(a), target), target), a.x.shape[-2:]
+    config, (m, k) = config_for(NAME, "columns", grouped_class(problem_of(a)), target), a.x.shape[-2:]
     arrange, slots, allocated = _arranged(a, target, config["BM"], types[9])
     constants = _constants(a)
     del constants["GATED"]
@@ -268,7 +268,7 @@ def _columns(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) 
 def _tiles(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) -> Launches:
     """Plan the two launches for many rows on NVIDIA's matrix units."""
     form, pairs, (m, k) = a.form, a.pairs, a.x.shape[-2:]
-    class_ = tiles_class(problem_of(a), target)
+    class_ = tiles_class(problem_of(a))
     config = config_for(NAME, "tiles", class_, target)
     # As many bytes of a row whatever the width of a code is, and no less than a group.
     wide = max(config["BK"] * 4 // form.bits, form.group_size)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rocmend.kernels.common.floats import bytes_of, limits, tolerances
+from rocmend.kernels.common.floats import any_class, bytes_of, kernel, limits, tolerances
 from rocmend.kernels.op import Cost, Implementation, Tolerance
 from rocmend.kernels.registry import declare
 
@@ -24,7 +24,13 @@ OP = declare(
     problem=Problem,
     implementations=(
         # Each chosen expert is searched for by itself.
-        Implementation("rows", "triton", "kernel:run", limits(experts=4096, chosen=32), note="one program per row"),
+        kernel(
+            "rows",
+            limits(experts=4096, chosen=32),
+            note="one program per row",
+            record_class=any_class,
+            function="run",
+        ),
         Implementation("torch", "reference", "reference:router"),
     ),
     domain="x of any leading axes; 1 <= k <= experts.",

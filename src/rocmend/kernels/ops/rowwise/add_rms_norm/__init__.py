@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rocmend.kernels.common.floats import (
+    class_of_width,
     cost_per_element,
     forward,
     held,
@@ -12,7 +13,7 @@ from rocmend.kernels.common.floats import (
     tolerances,
 )
 from rocmend.kernels.op import Tolerance
-from rocmend.kernels.ops.rowwise.rms_norm import Problem
+from rocmend.kernels.ops.rowwise.rms_norm import Problem, held_class
 from rocmend.kernels.registry import declare
 
 OP = declare(
@@ -21,9 +22,9 @@ OP = declare(
     functions=("add_rms_norm", "add_rms_norm_backward"),
     problem=Problem,
     implementations=(
-        held("one pass: the sum is not read again", record_class=None),
-        forward("split", "long rows, over several programs each", record_class=None),
-        kernel("backward", rejects_held_backward),
+        held("one pass: the sum is not read again", record_class=lambda p: f"rms_norm/held/{held_class(p)}"),
+        forward("split", "long rows, over several programs each", record_class=lambda _: "rms_norm/split/*"),
+        kernel("backward", rejects_held_backward, record_class=lambda p: f"rms_norm/backward/{class_of_width(p)}"),
         *references("add_rms_norm", "add_rms_norm_backward"),
     ),
     domain="As rms_norm; x and the residual have the same shape and dtype.",

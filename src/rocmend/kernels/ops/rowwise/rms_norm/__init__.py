@@ -36,7 +36,7 @@ class Problem(NamedTuple):
         return float(self.rows) * self.columns
 
 
-def _held_class(problem: Problem) -> str:
+def held_class(problem: Problem) -> str:
     """Name the class of row lengths, of fp32 apart."""
     return class_of_width(problem) + ("-32" if problem.dtype == "float32" else "")
 
@@ -56,7 +56,7 @@ OP = declare(
     functions=("rms_norm", "rms_norm_backward"),
     problem=Problem,
     implementations=(
-        held("rounds before the weight is applied, as MLX does; torch does not", record_class=_held_class),
+        held("rounds before the weight is applied, as MLX does; torch does not", record_class=held_class),
         forward("split", "long rows, over several programs each"),
         kernel("backward", rejects_held_backward, record_class=class_of_width),
         Implementation("torch.nn.functional.rms_norm", "vendor", "reference:run_torch", rejects_torch),
