@@ -99,6 +99,12 @@ class Measured(msgspec.Struct, frozen=True, omit_defaults=True):
             **{f"llama-bench {name}": str(value) for name, value in (options or {}).items()},
         }
 
+    @property
+    def unhealthy(self) -> str:
+        """Why its machine was not healthy; empty where nothing is known against it."""
+        notes = (str(note) for note in self.telemetry.get("notes", ()))
+        return next((note for note in notes if note.startswith(UNHEALTHY)), self.prepared.quarantine)
+
     def in_turn_with(self, other: Measured) -> bool:
         """Return whether their blocks were taken in turn, so that they can be compared block by block."""
         return self.started_at == other.started_at and self.case.id == other.case.id

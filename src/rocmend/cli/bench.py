@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,6 +20,7 @@ from rocmend.cli.resumable import Resumable
 from rocmend.cli.source import python_option, take_snapshot
 from rocmend.cli.stored import store_option
 from rocmend.core.errors import UsageError
+from rocmend.core.variables import MEASURING
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
 if TYPE_CHECKING:
@@ -149,6 +151,8 @@ def run_bench(
     common: BenchOptions,
     make: Callable[[Bench], Suite],
     efforts: tuple[Effort, Effort] | None = None,
+    *,
+    all_gpus: bool = False,
 ) -> None:
     """Make a suite, run it, print what came out and leave.
 
@@ -157,6 +161,7 @@ def run_bench(
         common: The options.
         make: Makes the suite.
         efforts: How much is done for a figure with ``--quick`` and otherwise, where it is not what others do.
+        all_gpus: It uses other GPUs than the one that ``--device`` names.
     """
     if common.no_store and (common.resume or common.store_path):
         raise UsageError("--no-store", "it cannot be given together with --store or --resume.")
@@ -174,6 +179,7 @@ def run_bench(
         run: BenchRun | None = None
         if not common.list_only:
             store = None if common.no_store else stack.enter_context(Store.open(common.store_path))
+            _lock(command, "cpu" if all_gpus else common.device, progress, stack)
             gpu = common.device != "cpu"
             notes = conditions(gpu=gpu)
             watch = stack.enter_context(telemetry(gpu=gpu))
@@ -194,6 +200,18 @@ def run_bench(
         _list(command, suite, common.output_format)
     else:
         _print(command, run, common.output_format)
+
+
+def _lock(command: str, device: str, progress: Progress, stack: contextlib.ExitStack) -> None:
+    """Wait until no other benchmark measures what this one does, and keep others from it."""
+    from rocmend.bench.lock import gpu_of, measuring
+
+    def wait(holder: str) -> None:
+        progress.say(f"Waits for another benchmark on this machine to end: {holder}. Ctrl-C gives up.")
+        progress("waits for another benchmark to end")
+
+    if not os.environ.get(MEASURING):
+        stack.enter_context(measuring(command, gpu=gpu_of(device, os.environ), on_wait=wait))
 
 
 def _about_s(suite: Suite, effort: Effort) -> float:

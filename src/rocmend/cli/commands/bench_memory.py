@@ -61,4 +61,4 @@ def command(sizes: tuple[int, ...], common: BenchOptions) -> None:
             raise UsageError("--size", "there is too little free memory for it.", next_step="Name a smaller one.")
         return Memory(bench.torch, cases, device, [size for size in wanted if size not in fitting])
 
-    run_bench("bench memory", common, make)
+    run_bench("bench memory", common, make, all_gpus=True)
