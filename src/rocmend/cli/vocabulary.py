@@ -66,7 +66,7 @@ def _codes() -> Iterator[str]:
 
 def _written() -> Iterator[str]:
     """Yield the identifiers in the code of commands, reports and collectors: keys of objects without a class."""
-    for name, module in tuple(sys.modules.items()):
+    for name, module in sys.modules.copy().items():
         if name.startswith(_WRITERS):
             for value in vars(module).values():
                 function = inspect.unwrap(getattr(value, "callback", None) or value)
