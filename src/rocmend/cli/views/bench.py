@@ -11,6 +11,7 @@ from rocmend.bench.comparison import Overall, compared, overall
 from rocmend.bench.records import BenchRun, Measured
 from rocmend.bench.session import Subject
 from rocmend.bench.stats import Comparison, Difference, Summary
+from rocmend.cli.views.bench_calibration import calibrations
 from rocmend.cli.views.bench_sensors import mark, sensor_notes, sensor_table
 from rocmend.core.units import count_text, listed, size_text, time_text
 from rocmend.core.verdict import Verdict
@@ -100,7 +101,14 @@ def overall_text(whole: Overall) -> str:
 
 def run_blocks(run: BenchRun, pictures: Sequence[Block] = ()) -> list[Block]:
     """Lay out everything below the answer."""
-    blocks: list[Block] = [*_conclusions(run), *_figures(run), *sensor_notes(run), *pictures, *_failures(run)]
+    blocks: list[Block] = [
+        *_conclusions(run),
+        *_figures(run),
+        *sensor_notes(run),
+        *pictures,
+        *calibrations(run),
+        *_failures(run),
+    ]
     blocks += [Text(f"{escaped(note[:1].upper() + note[1:])}.", Tone.WARNING) for note in run.notes]
     blocks += [_more(run), *_checks(run), *_settings(run.settings), Pairs(_subject(run))]
     return blocks
