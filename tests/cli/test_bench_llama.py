@@ -351,7 +351,7 @@ def test_published_results_are_imported_side_by_side(installed: Callable[..., Do
     store = ("--store", tmp_path / "evidence.sqlite")
     shown = installed("bench", "import", folder / "strix-halo-vulkan-amdvlk.md", folder / "dgx-spark.md", *store)
     assert shown.code == 0, shown.err
-    for advantage in ("52.87 (+5.6%)", "48.46 (+12.3%)", "38.76 (+22.9%)"):
+    for advantage in ("52.87 (+5.6 %)", "48.46 (+12.3 %)", "38.76 (+22.9 %)"):
         assert advantage in shown.out
     listed = installed("store", "ls", "--format", "jsonl", *store)
     records = [json.loads(line) for line in listed.out.splitlines()]

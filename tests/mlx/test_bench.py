@@ -59,7 +59,7 @@ def test_it_says_how_steps_were_computed_and_how_near_the_bound_they_are() -> No
     detail = {"executed": EXECUTED, "record_ms": 1.25, "hand_over_ms": 0.75}
     said = conclusions([_measured(prompt, 0.5, {}), _measured(generation, 0.64, detail)])
     assert said[0].text == (
-        "Prompt 1,024.0 tok/s, generation 200.0 tok/s (50% of reading weights and cache at copy speed)."
+        "Prompt 1,024.0 tok/s, generation 200.0 tok/s (50 % of reading weights and cache at copy speed)."
     )
     assert "Executor graph: 4 plans, 0 captured graphs with 0 replays (Scatter depends on an integer" in said[1].text
     assert "recorded in Python (no C compiler was found)" in said[1].text

@@ -16,6 +16,7 @@ from rocmend.bench.comparison import compared, unusable
 from rocmend.bench.conclusion import Conclusion
 from rocmend.bench.records import Measured, subject_of
 from rocmend.bench.stats import Comparison, Difference
+from rocmend.core.units import share_text
 
 __all__ = ["TESTS", "Conclusion", "Line", "conclusions", "fit"]
 
@@ -252,11 +253,11 @@ def _decay_of(model: str, test: str, setting: str, some: Sequence[Measured]) -> 
     if line.slope > 0 and line.start > 0 and line.residual < _STRAIGHT:
         doubles = _rounded(line.start / line.slope)
         text += (
-            f"; the time of a token grows by a straight line (no point is further than {line.residual:.0%} from it) "
-            f"and doubles after {doubles:,} tokens."
+            f"; the time of a token grows in a straight line, within {share_text(line.residual)}, and doubles after "
+            f"{doubles:,} tokens."
         )
     else:
-        text += f"; a straight line does not describe it (a point is {line.residual:.0%} away)."
+        text += f"; a straight line does not describe it (a point is {share_text(line.residual)} away)."
     return Conclusion("decay", text, names)
 
 
@@ -283,13 +284,13 @@ def _size(test: str, results: Sequence[Measured]) -> list[Conclusion]:
         if line.slope <= 0 or line.residual > 0.25:
             text = (
                 f"{TESTS[test].capitalize()} with {setting}: the time of a token does not follow the model's size by a "
-                f"straight line (a point is {line.residual:.0%} away)."
+                f"straight line (a point is {share_text(line.residual)} away)."
             )
             found.append(Conclusion("size", text, tuple(map(_name, some)), shown=False))
             continue
         text = (
             f"{TESTS[test].capitalize()} with {setting}: smaller is faster. The time of a token follows the size of "
-            f"the model by a straight line, within {line.residual:.0%}"
+            f"the model in a straight line, within {share_text(line.residual)}"
         )
         text += f": {1 / line.slope / 1e9:,.3g} GB of weights a second." if test == "generate" else "."
         found.append(Conclusion("size", text, tuple(map(_name, some))))

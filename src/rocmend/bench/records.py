@@ -48,6 +48,7 @@ class Measured(msgspec.Struct, frozen=True, omit_defaults=True):
         waited: By block, the share of its time that it waited for a processor that others had; none on a GPU.
         conditions: What it depended on besides its setting, by name: variables of the environment, and what was noted
             before the run (battery, load).
+        origin: What made it: ``command``, the command line, and ``rocmend``, its version and commit.
         machine: Where it was read back from a record or a file: what is known about its machine, by name.
     """
 
@@ -64,6 +65,7 @@ class Measured(msgspec.Struct, frozen=True, omit_defaults=True):
     telemetry: dict[str, Any] = {}
     waited: tuple[float, ...] = ()
     conditions: dict[str, str] = {}
+    origin: dict[str, str] = {}
     machine: dict[str, str] = {}
 
     @property

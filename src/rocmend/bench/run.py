@@ -22,6 +22,7 @@ from rocmend.bench.suite import Suite
 from rocmend.bench.telemetry import Telemetry
 from rocmend.core.errors import UsageError
 from rocmend.core.verdict import Verdict
+from rocmend.core.version import version_text
 
 if TYPE_CHECKING:
     from rocmend.machine.facts import Machine
@@ -45,6 +46,7 @@ def run_suite(  # noqa: PLR0913  each of them is an option of the command
     stop: Callable[[], bool] = lambda: False,
     watch: Telemetry | None = None,
     notes: Sequence[str] = (),
+    command: str = "",
 ) -> BenchRun:
     """Run a suite.
 
@@ -59,13 +61,14 @@ def run_suite(  # noqa: PLR0913  each of them is an option of the command
         stop: Asked often; the run ends where it says True.
         watch: Reads sensors while blocks run.
         notes: What is to be known about the run.
+        command: The command line, kept with the records.
 
     Raises:
         UsageError: There is no such run to go on with.
         NotStartedError: Nothing can be measured: no torch, no such device.
     """
     group, finished, calibrations = _finished(store, suite, resume)
-    run = _Run(suite, group, store, machine, effort, on_start, on_result, stop, watch, notes)
+    run = _Run(suite, group, store, machine, effort, on_start, on_result, stop, watch, notes, command)
     found = run.all(finished, calibrations)
     return msgspec.structs.replace(found, notes=(*found.notes, *notes))
 
@@ -112,10 +115,12 @@ class _Run:
         stop: Callable[[], bool],
         watch: Telemetry | None,
         notes: Sequence[str],
+        command: str,
     ) -> None:
         self.suite, self.group, self.store, self.machine = suite, group, store, machine
         self.effort, self.on_start, self.on_result, self.stop = effort, on_start, on_result, stop
         self.watch, self.notes = watch, notes
+        self.origin = {**({"command": command} if command else {}), "rocmend": version_text()}
         self.settings: dict[str, Setting] = {}
         self.calibrations: dict[str, Calibration] = {}
         self.results: dict[str, Measured] = {}
@@ -201,7 +206,7 @@ class _Run:
     def _keep(self, measured: Measured, total: int) -> None:
         noted = {BEFORE: "; ".join(self.notes)} if self.notes else {}
         found = {**variables(os.environ, measured.setting.env), **noted}
-        measured = msgspec.structs.replace(measured, conditions=found)
+        measured = msgspec.structs.replace(measured, conditions=found, origin=self.origin)
         self.results[subject_of(measured.case, measured.setting)] = measured
         self._done += 1
         if self.store is not None:

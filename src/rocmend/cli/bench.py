@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,7 +16,7 @@ from rocmend.cli.fleet import hosts_options
 from rocmend.cli.output import finish, output_options
 from rocmend.cli.progress import Progress
 from rocmend.cli.quantities import Duration
-from rocmend.cli.resumable import Resumable
+from rocmend.cli.resumable import Resumable, command_line
 from rocmend.cli.source import python_option, take_snapshot
 from rocmend.cli.stored import store_option
 from rocmend.core.errors import UsageError
@@ -30,13 +30,10 @@ if TYPE_CHECKING:
     from rocmend.bench.suite import Suite
     from rocmend.machine.facts import Machine
     from rocmend.machine.root import ChosenPython
-    from rocmend.report.document import Block
 
 __all__ = ["Bench", "BenchOptions", "bench_options", "run_bench", "run_options"]
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-Pictures = Callable[["BenchRun"], "Sequence[Block]"]
 
 _MOST_PREPARING_S = 8.0
 """Seconds that a case is about to take before it is timed, for the estimate."""
@@ -153,7 +150,6 @@ def run_bench(
     command: str,
     common: BenchOptions,
     make: Callable[[Bench], Suite],
-    pictures: Pictures = lambda _run: [],
     efforts: tuple[Effort, Effort] | None = None,
     *,
     all_gpus: bool = False,
@@ -164,7 +160,6 @@ def run_bench(
         command: The command's path: ``bench gemm``.
         common: The options.
         make: Makes the suite.
-        pictures: Draws a run; what it returns stands below the figures.
         efforts: How much is done for a figure with ``--quick`` and otherwise, where it is not what others do.
         all_gpus: It uses other GPUs than the one that ``--device`` names.
     """
@@ -200,11 +195,12 @@ def run_bench(
                 on_result=lambda _result, group, done, total: resumable.note(group, done, total),
                 watch=watch,
                 notes=notes,
+                command=command_line(),
             )
     if run is None:
         _list(command, suite, common.output_format)
     else:
-        _print(command, run, common.output_format, pictures)
+        _print(command, run, common.output_format)
 
 
 def _lock(command: str, device: str, progress: Progress, stack: contextlib.ExitStack) -> None:
@@ -239,7 +235,7 @@ def _list(command: str, suite: Suite, output_format: str) -> None:
     )
 
 
-def _print(command: str, run: BenchRun, output_format: str, pictures: Pictures) -> None:
+def _print(command: str, run: BenchRun, output_format: str) -> None:
     from rocmend.bench.compare import run_data
     from rocmend.bench.records import row_of
     from rocmend.cli.output import json_lines
@@ -247,4 +243,4 @@ def _print(command: str, run: BenchRun, output_format: str, pictures: Pictures) 
 
     outcome = Outcome(command, run_data(run), CLEAN if run.clean else FINDINGS)
     others = {"jsonl": lambda: json_lines({"group": run.group, **row_of(item)} for item in run.results)}
-    finish(outcome, output_format, lambda: run_document(run, pictures(run)), others=others)
+    finish(outcome, output_format, lambda: run_document(run), others=others)

@@ -9,6 +9,7 @@ import msgspec
 
 from rocmend.core.errors import DataError
 from rocmend.port.classify import Kind, wanted
+from rocmend.port.cuda.marks import without_marks
 from rocmend.port.languages import broken, source
 from rocmend.port.records import FileReport, Issue, Language
 from rocmend.port.suppress import Suppressions
@@ -46,6 +47,7 @@ def findings(path: str, data: bytes, kinds: Kind) -> tuple[FileReport, int]:
             except Exception as error:
                 error.add_note(rule.id)
                 raise
+    found = without_marks(found)
     found.sort(key=lambda issue: (issue.start, issue.end, issue.rule))
     left = Suppressions(data).left(found)
     return FileReport(path, own, len(data), sha256, tuple(_folded(left, once))), len(found) - len(left)

@@ -120,6 +120,7 @@ def _environment() -> Environment:
     environment.globals.update(
         markdown=_markdown,
         inline=_inline,
+        kept=kept,
         ticked=_ticked,
         wraps=_WRAPPED.__contains__,
         anchor=anchor,
@@ -150,13 +151,21 @@ def _parser() -> MarkdownIt:
     return MarkdownIt("commonmark", {"html": False}).enable("table")
 
 
+_SHARE = re.compile(r"(?<=\d) (?=%)")
+
+
+def kept(text: str) -> str:
+    """Return a text in which no line ends between a number and its per cent sign."""
+    return _SHARE.sub("\u00a0", text)
+
+
 def _markdown(text: str) -> Markup:
-    return Markup(_parser().render(text))  # noqa: S704  raw HTML is off in the parser
+    return Markup(_parser().render(kept(text)))  # noqa: S704  raw HTML is off in the parser
 
 
 def _ticked(text: str) -> str:
     """Return the text of a cell; what stands in ticks is code."""
-    return _inline(text) if "`" in text else text
+    return _inline(text) if "`" in text else kept(text)
 
 
 def _inline(text: str) -> Markup:

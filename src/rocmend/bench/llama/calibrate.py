@@ -25,6 +25,7 @@ from rocmend.bench.measure import Effort, measure
 from rocmend.bench.records import Measured
 from rocmend.bench.session import Prepared, Session
 from rocmend.bench.stats import Comparison, Difference
+from rocmend.core.units import figure_text
 from rocmend.core.verdict import Verdict
 
 SIZES = (64, 128, 256, 512, 1024, 2048)
@@ -154,7 +155,7 @@ class Calibrator:
         for name in faster[1:]:
             if compared(final[chosen], final[name]).difference is Difference.FASTER:
                 chosen = name
-        figure = f"{self.option} {base}: {_figure(final[base])} {self.case.unit} ({self.case.title})"
+        figure = f"{self.option} {base}: {figure_text(final[base].figure)} {self.case.unit} ({self.case.title})"
         others = [f"{name} {_change(one)}" for name, one in against.items()]
         failed = [name for name, item in self.last.items() if item.verdict is not Verdict.PASS]
         others += [f"{name} {self.last[name].verdict.value}" for name in failed]
@@ -216,10 +217,6 @@ def _sizes(build: Build, sizes: Sequence[int]) -> tuple[str, str, dict[str, _Siz
 def _fastest_first(found: Mapping[str, Measured]) -> list[str]:
     timed = {name: item.summary.median for name, item in found.items() if item.summary is not None}
     return sorted(timed, key=lambda name: timed[name])
-
-
-def _figure(item: Measured) -> str:
-    return f"{item.figure:,.0f}" if item.figure and item.figure >= 1e3 else f"{item.figure:.4g}"
 
 
 def _change(one: Comparison) -> str:

@@ -13,7 +13,7 @@ from rocmend.bench.conclusion import Conclusion
 from rocmend.bench.records import Measured, subject_of
 from rocmend.bench.session import Prepared, Stop, Subject
 from rocmend.bench.suite import Bound, Suite
-from rocmend.core.units import count_text
+from rocmend.core.units import count_text, share_text
 
 if TYPE_CHECKING:
     from rocmend.machine.facts import Machine
@@ -117,7 +117,7 @@ def conclusions(results: Sequence[Measured]) -> list[Conclusion]:
         first = [one for one in first if one.setting.id == timed[0].setting.id]
         text = ", ".join(f"{one.case.parameters['task']} {one.figure:,.1f} tok/s" for one in first)
         shares = [one.figure / one.bounds[0].figure for one in first if one.bounds and one.figure]
-        of = f" ({shares[0]:.0%} of reading weights and cache at copy speed)" if shares else ""
+        of = f" ({share_text(shares[0])} of reading weights and cache at copy speed)" if shares else ""
         said.append(
             Conclusion(
                 "best", f"{text[:1].upper()}{text[1:]}{of}.", tuple(subject_of(one.case, one.setting) for one in first)

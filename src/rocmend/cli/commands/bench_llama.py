@@ -15,10 +15,8 @@ from rocmend.core.errors import UsageError
 
 if TYPE_CHECKING:
     from rocmend.bench.llama.options import Chosen
-    from rocmend.bench.records import BenchRun
     from rocmend.bench.suites.llama import Llama, Tests
     from rocmend.cli.bench import BenchOptions
-    from rocmend.report.document import Block
 
 _MOST_TOKENS = 1 << 20
 _EITHER = {"off": ("off",), "on": ("on",), "both": ("off", "on")}
@@ -168,19 +166,8 @@ def command(
             longest_s=limit or 0.0,
             sizes=sizes or SIZES,
         ),
-        _pictures,
         (QUICK, STANDARD),
     )
-
-
-def _pictures(run: BenchRun) -> list[Block]:
-    """Lay out what the figures say, and draw them over the depth of the context."""
-    from rocmend.bench.conclude import conclusions
-    from rocmend.cli.views.bench_report import conclusion_card, curves
-    from rocmend.report.document import Section
-
-    said = tuple(map(conclusion_card, conclusions(run.results)))
-    return [*([Section("What the figures say", said)] if said else []), *curves(run.results)]
 
 
 def _suite(

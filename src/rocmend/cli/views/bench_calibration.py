@@ -5,7 +5,7 @@ from __future__ import annotations
 from rocmend.bench.calibration import Calibration, Tried
 from rocmend.bench.records import BenchRun
 from rocmend.bench.stats import Comparison, Difference
-from rocmend.core.units import time_text
+from rocmend.core.units import figure_text, time_text
 from rocmend.core.verdict import Verdict
 from rocmend.report.document import Block, Card, Cell, Section, Tone, table
 
@@ -41,14 +41,10 @@ def _card(found: Calibration) -> Card:
 
 
 def _figure(one: Tried) -> str:
-    ends = f", {_text(one.low)} to {_text(one.high)}" if one.low is not None and one.high is not None else ""
-    return f"{_text(one.figure)}{ends}"
-
-
-def _text(value: float | None) -> str:
-    if value is None:
-        return ""
-    return f"{value:,.0f}" if value >= 1e3 else f"{value:.4g}"
+    ends = (
+        f", {figure_text(one.low)} to {figure_text(one.high)}" if one.low is not None and one.high is not None else ""
+    )
+    return f"{figure_text(one.figure)}{ends}"
 
 
 def _against(one: Tried, found: Calibration) -> Cell:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from rocmend.bench.compare import Change, Changed
 from rocmend.bench.stats import Difference
-from rocmend.cli.views.bench import TONES, counts_text, escaped, figure_text, overall_text
+from rocmend.cli.views.bench import counts_text, escaped, overall_text
+from rocmend.cli.views.bench_figures import TONES
 from rocmend.cli.views.bench_sensors import MARK
-from rocmend.core.units import count_text
+from rocmend.core.units import count_text, figure_text
 from rocmend.core.verdict import Verdict
 from rocmend.report.document import Block, Cell, Document, Section, Text, Tone, table
 from rocmend.report.junit import Case, Suite

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -40,10 +42,8 @@ class _Area(NamedTuple):
 def plot(block: Plot) -> list[Markup]:
     """Return the plot: its legend, the values of the vertical axis, and the drawing."""
     area = _Area(*scales(block))
-    inside = [
-        *_grid(area),
-        *(mark for number, series in enumerate(block.series) for mark in _series(number, series, area)),
-    ]
+    numbered = _numbered(block.series)
+    inside = [*_grid(area), *(mark for number, series in numbered for mark in _series(number, series, area))]
     text = "; ".join(_said(series, block) for series in block.series)
     title = block.caption or f"{block.y.title} over {block.x.title}"
     room = round(max((len(tick.text) for tick in area.up.ticks), default=1) * _LETTER) + 8
@@ -53,11 +53,21 @@ def plot(block: Plot) -> list[Markup]:
     ]
     side = element("svg", {"width": room, "height": _HEIGHT + _LABELS, "aria-hidden": "true"}, *values)
     return [
-        element("ul", {"class": "legend"}, *(_named(number, series) for number, series in enumerate(block.series))),
+        element("ul", {"class": "legend"}, *(_named(number, series) for number, series in numbered)),
         element("p", {"class": "axis"}, block.y.title),
         element("div", {"class": "plotted"}, side, drawing(title, _HEIGHT + _LABELS, *inside, text=text)),
         element("p", {"class": "axis along"}, block.x.title),
     ]
+
+
+def _numbered(series: Sequence[Series]) -> list[tuple[int, Series]]:
+    """Return each series with the number of its colour and marker; a limit takes none."""
+    count = itertools.count()
+    return [(-1 if one.kind is SeriesKind.LIMIT else next(count), one) for one in series]
+
+
+def _colour(number: int) -> str:
+    return f"series-{number % _COLOURS}" if number >= 0 else "bound"
 
 
 def _grid(area: _Area) -> list[Markup]:
@@ -79,7 +89,7 @@ def _grid(area: _Area) -> list[Markup]:
 
 
 def _series(number: int, series: Series, area: _Area) -> list[Markup]:
-    colour = f"series-{number % _COLOURS}"
+    colour = _colour(number)
     placed = [(x, y, point) for point in series.points if (x := area.x(point.x)) is not None
               and (y := area.y(point.y)) is not None]  # fmt: skip
     drawn = []
@@ -129,7 +139,7 @@ def _marker(number: int, colour: str) -> Markup:
 
 
 def _named(number: int, series: Series) -> Markup:
-    colour = f"series-{number % _COLOURS}"
+    colour = _colour(number)
     drawn = []
     if series.kind is not SeriesKind.POINTS:
         drawn.append(element("line", {"x1": 0, "x2": 24, "y1": 7, "y2": 7, "class": f"{colour} {series.kind}"}))
