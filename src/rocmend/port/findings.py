@@ -12,6 +12,7 @@ from rocmend.core.errors import DataError
 from rocmend.core.records import Severity
 from rocmend.port.build.kinds import of_ci
 from rocmend.port.classify import Kind, wanted
+from rocmend.port.cuda.marks import without_marks
 from rocmend.port.languages import broken, source
 from rocmend.port.records import FileReport, Issue, Language, Outcome
 from rocmend.port.rule import rules
@@ -53,6 +54,7 @@ def findings(path: str, data: bytes, kinds: Kind) -> tuple[FileReport, int]:
             except Exception as error:
                 error.add_note(rule.id)
                 raise
+    found = without_marks(found)
     found.sort(key=lambda issue: (issue.start, issue.end, issue.rule))
     left = Suppressions(data).left(found)
     if of_ci(path):

@@ -15,6 +15,7 @@ from rocmend.bench.conclusion import Conclusion
 from rocmend.bench.records import BenchRun, Measured, subject_of
 from rocmend.bench.session import Subject
 from rocmend.bench.stats import Comparison, Difference, Summary
+from rocmend.cli.views.bench_calibration import calibrations
 from rocmend.cli.views.bench_curves import curves
 from rocmend.cli.views.bench_figures import QUIET, figures, intervals, of_bound
 from rocmend.cli.views.bench_gemm import rooflines
@@ -133,6 +134,7 @@ def run_blocks(run: BenchRun, *, said: bool = True) -> list[Block]:
     blocks: list[Block] = [Text("\n".join(f"- {escaped(one.text)}" for one in rest))] if rest else []
     notes = [Text(f"{escaped(_sentence(note))}.", Tone.WARNING) for note in run.notes]
     blocks.append(Section("Figures", (*figures(run), *sensor_notes(run), *notes, *_first_runs(run), *failed, *quiet)))
+    blocks += calibrations(run)
     if pictures := _pictures(run):
         blocks.append(Section("Plots", tuple(pictures)))
     blocks += [*intervals(run), *_more(run), *_checks(run), *_settings(run.settings)]
