@@ -121,7 +121,7 @@ def test_jobs_for_cuda_are_one_line_and_stay_as_they_are(rocmend: Rocmend, proje
 
 
 def test_cells_of_which_the_same_is_said_are_one_finding(rocmend: Rocmend, tmp_path: Path) -> None:
-    cell = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
+    cell: dict[str, object] = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
     cells = [
         {**cell, "source": ["import torch\n", "torch.backends.cuda.matmul.allow_tf32 = True\n"]} for _ in range(12)
     ]
