@@ -16,7 +16,7 @@ from rocmend.cli.fleet import hosts_options
 from rocmend.cli.output import finish, output_options
 from rocmend.cli.progress import Progress
 from rocmend.cli.quantities import Duration
-from rocmend.cli.resumable import Resumable
+from rocmend.cli.resumable import Resumable, command_line
 from rocmend.cli.source import python_option, take_snapshot
 from rocmend.cli.stored import store_option
 from rocmend.core.errors import UsageError
@@ -195,6 +195,7 @@ def run_bench(
                 on_result=lambda _result, group, done, total: resumable.note(group, done, total),
                 watch=watch,
                 notes=notes,
+                command=command_line(),
             )
     if run is None:
         _list(command, suite, common.output_format)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from rocmend.cli.resumable import command_line
 from rocmend.core.errors import RocmendError
 from rocmend.core.variables import MEASURING
 
@@ -63,7 +64,7 @@ def quick_bench(
             if not whole:
                 suites = [made for suite in suites for made in _some(suite, (*_PRODUCTS, *_COPIES))]
             return tuple(
-                run_suite(suite, store=store, machine=machine, effort=QUICK, on_start=progress)
+                run_suite(suite, store=store, machine=machine, effort=QUICK, on_start=progress, command=command_line())
                 for suite in suites
                 if suite.cases()
             )

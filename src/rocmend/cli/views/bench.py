@@ -15,6 +15,7 @@ from rocmend.bench.conclusion import Conclusion
 from rocmend.bench.records import BenchRun, Measured, subject_of
 from rocmend.bench.session import Subject
 from rocmend.bench.stats import Comparison, Difference, Summary
+from rocmend.cli.views.bench_calibration import calibrations
 from rocmend.cli.views.bench_curves import curves
 from rocmend.cli.views.bench_figures import QUIET, figures, intervals, of_bound
 from rocmend.cli.views.bench_gemm import rooflines
@@ -149,6 +150,7 @@ def run_blocks(run: BenchRun, *, said: bool = True) -> list[Block]:
     blocks: list[Block] = [Text("\n".join(f"- {escaped(one.text)}" for one in rest))] if rest else []
     notes = [Text(f"{escaped(_sentence(note))}.", Tone.WARNING) for note in run.notes]
     blocks.append(Section("Figures", (*figures(run), *sensor_notes(run), *notes, *_first_runs(run), *failed, *quiet)))
+    blocks += calibrations(run)
     if pictures := _pictures(run):
         blocks.append(Section("Plots", tuple(pictures)))
     blocks += [*intervals(run), *_more(run), *_checks(run), *_settings(run.settings)]
@@ -268,6 +270,9 @@ def _subject(run: BenchRun) -> tuple[tuple[str, str, str], ...]:
         if subject.versions:
             text = ", ".join(f"{name} {version}" for name, version in subject.versions.items())
             rows.setdefault(f"software {text}", ("software", text, ""))
+        if item.origin:
+            text = item.origin.get("command", "")
+            rows.setdefault(f"made {text}", ("measured by", text, f"rocmend {item.origin.get('rocmend', '')}".strip()))
     if run.machine:
         rows["machine"] = ("machine", ", ".join(f"{name} {value}" for name, value in run.machine.items()), "")
     return tuple(rows.values())
