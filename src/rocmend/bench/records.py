@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from rocmend.bench.calibration import Calibration
 from rocmend.bench.case import Case, Setting
 from rocmend.bench.conclusion import Conclusion
 from rocmend.bench.session import Prepared, Subject
@@ -127,6 +128,7 @@ class BenchRun(msgspec.Struct, frozen=True, omit_defaults=True):
         notes: What else is to be known about the run.
         conclusions: What the figures say.
         machine: What is known about the machine, by name.
+        calibrations: What was found by trying before the first case.
     """
 
     group: str
@@ -140,6 +142,7 @@ class BenchRun(msgspec.Struct, frozen=True, omit_defaults=True):
     notes: tuple[str, ...] = ()
     conclusions: tuple[Conclusion, ...] = ()
     machine: dict[str, str] = {}
+    calibrations: tuple[Calibration, ...] = ()
 
     @property
     def failed(self) -> tuple[Measured, ...]:
