@@ -93,7 +93,7 @@ def _builds(_ctx: click.Context, _parameter: click.Parameter, texts: tuple[str, 
     "devices",
     metavar="DEVICE",
     multiple=True,
-    help="Which GPUs of a back end: first (the default), each by itself, all together, or as the build names them: "
+    help="Which GPUs of a back end: `first` (the default), `each` by itself, `all` together, or as the build names them: "
     "ROCm1, ROCm0/ROCm1. Repeatable.",
 )
 @click.option(
