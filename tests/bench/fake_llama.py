@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import stat
 import struct
 import sys
@@ -41,6 +42,7 @@ test parameters:
   -p, --n-prompt <n>                                (default: 512)
   -n, --n-gen <n>                                   (default: 128)
   -d, --n-depth <n>                                 (default: 0)
+  -b, --batch-size <n>                              (default: 2048)
   -ub, --ubatch-size <n>                            (default: 512)
   -t, --threads <n>                                 (default: 8)
   -ngl, --n-gpu-layers <n>                          (default: 99)
@@ -61,6 +63,8 @@ def write_program(folder: Path, *, old: bool = False, faults: dict[str, str] | N
         old: A generation without -d, -dev, -fa, --list-devices, --progress and jsonl.
         faults: What goes wrong, by device (``ROCm0``, ``none``) or by test (``pp512@d2048``): ``abort``, ``hang``,
             ``oom``, ``said``, ``cpu``, ``nothing``; ``killed`` and ``waits`` only where the file ``mark`` is not there.
+            By test and physical batch (``pp2048-ub1024``) likewise. ``speeds`` says how fast prompts are with one:
+            ``ub1024=1.2``.
     """
     folder.mkdir(parents=True, exist_ok=True)
     program = folder / "llama-bench"
@@ -134,7 +138,8 @@ class _Test:
 
 
 def _run(test: _Test, *, old: bool, faults: dict[str, str]) -> None:
-    fault = faults.get(test.name) or faults.get(test.device, "")
+    size = f"ub{test.after('-ub', '512')}"
+    fault = faults.get(f"{test.name}-{size}") or faults.get(test.name) or faults.get(test.device, "")
     if fault == "killed" and not Path(faults["mark"]).exists():
         Path(faults["mark"]).touch()
         os.kill(os.getpid(), 9)
@@ -151,6 +156,11 @@ def _run(test: _Test, *, old: bool, faults: dict[str, str]) -> None:
         _say(f"{name}: {'ROCm0' if on_gpu else 'CPU'}{kind} buffer size = 100.00 MiB", err=True)
     tokens = test.prompt + test.generate
     seconds = (0.01 if on_gpu else 0.02) * (1 + test.depth / 4096)
+    speeds = dict(part.split("=") for part in faults.get("speeds", "").split())
+    seconds /= float(speeds.get(size, "1")) if test.prompt else 1
+    noise = random.Random()  # noqa: S311  it draws times
+    if speeds:
+        seconds *= 1 + 0.002 * noise.random()
     samples = [int(seconds * 1e9) + index for index in range(test.repetitions)]
     row = {
         "build_commit": "abc1234", "build_number": 42, "cpu_info": "Test CPU", "gpu_info": "AMD Radeon Test",

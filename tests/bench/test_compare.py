@@ -123,7 +123,7 @@ def test_what_waited_longer_for_a_processor_is_not_called_slower(measured: Make)
     alike = msgspec.structs.replace(b, waited=a.waited)
     assert compared(a, alike).difference is Difference.SLOWER
     hopeless = compared(a, msgspec.structs.replace(b, waited=(0.5,) * len(b.blocks)))
-    assert hopeless.reason == "this machine was busy: 50% of the time went by waiting for a processor"
+    assert hopeless.reason == "this machine was busy: 50 % of the time went by waiting for a processor"
 
 
 def test_a_figure_throttled_by_heat_is_compared_only_within_its_run(measured: Make) -> None:
@@ -131,7 +131,7 @@ def test_a_figure_throttled_by_heat_is_compared_only_within_its_run(measured: Ma
     cool, hot = measured("a", 1.0), msgspec.structs.replace(measured("a", 1.2), telemetry=heat)
     assert compared(cool, hot).difference is Difference.SLOWER  # in turn: it met both alike
     later = msgspec.structs.replace(hot, started_at=LATER)
-    said = "one was throttled by temperature in 80% of the readings, the other in 0%"
+    said = "one was throttled by temperature in 80 % of the readings, the other in 0 %"
     assert (compared(cool, later).reason, compared(later, cool).reason) == (said, said)
     limited = msgspec.structs.replace(later, telemetry={"throttle": {"power limit": 1.0}})
     assert compared(cool, limited).difference is Difference.SLOWER

@@ -11,6 +11,7 @@ from rocmend.bench.run import run_suite
 from rocmend.bench.session import Block, Prepared, Session, Stop, Subject
 from rocmend.bench.suite import Suite
 from rocmend.core.verdict import Verdict
+from rocmend.core.version import version_text
 from rocmend.store.store import Store
 
 EFFORT = Effort(block_s=0.0, least_blocks=3, most_blocks=3)
@@ -103,7 +104,8 @@ def test_a_run_goes_on_where_it_was_cut_short(tmp_path: Path) -> None:
 
 def test_a_record_gives_back_what_was_measured(tmp_path: Path) -> None:
     with Store.open(tmp_path / "evidence.sqlite") as store:
-        run = run_suite(_Suite(_case("a")), effort=EFFORT, store=store)
+        run = run_suite(_Suite(_case("a")), effort=EFFORT, store=store, command="rocmend bench made")
         kept = [measured_of(row.evidence) for row in store.query(group=run.group)]
+    assert kept[0].origin == {"command": "rocmend bench made", "rocmend": version_text()}
     assert sorted(kept, key=lambda item: item.setting.id, reverse=True) == list(run.results)
     assert kept[0].setting != DEFAULT

@@ -45,8 +45,8 @@ def test_readings_of_the_blocks_are_kept_with_the_case() -> None:
     assert found["power_w"]["mean"] == 50.0
     assert found["throttle"] == {"temperature": 1.0}
     assert found["notes"] == [
-        "the clock fell by 21% between blocks: 2,900 to 2,300 MHz",
-        "throttled by temperature in 100% of the readings",
+        "the clock fell by 21 % between blocks: 2,900 to 2,300 MHz",
+        "throttled by temperature in 100 % of the readings",
     ]
 
 
@@ -64,7 +64,7 @@ def test_a_gpu_s_clock_says_nothing_about_a_run_on_the_cpu() -> None:
 
 def test_a_run_that_waited_for_the_processor_is_flagged() -> None:
     found = summarized([[], []], gpu=False, waited=(0.3, 0.1))
-    assert found == {"waited": 0.2, "notes": ["waited for the processor in 20% of the time: this machine is busy"]}
+    assert found == {"waited": 0.2, "notes": ["waited for the processor in 20 % of the time: this machine is busy"]}
     assert summarized([[], []], gpu=False, waited=(0.01, 0.0)) == {}
 
 
@@ -166,4 +166,4 @@ def test_a_busy_processor_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         (root / "proc/stat").write_text("cpu  150 0 130 820 0 0 0 0 0 0\n")
 
     monkeypatch.setattr("rocmend.bench.conditions.time.sleep", pass_time)
-    assert conditions(gpu=False, root=root) == ("the processor was 80% busy before the run",)
+    assert conditions(gpu=False, root=root) == ("the processor was 80 % busy before the run",)

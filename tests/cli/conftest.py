@@ -58,6 +58,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Done]:
     folder = tmp_path_factory.mktemp("installed")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("ROCMEND_", "PYTHONPATH"))}
     env = {**kept, "COLUMNS": "80", "NO_COLOR": "1", "ROCMEND_HOME": str(folder / "home")}
+    env["ROCMEND_MEASURING"] = "1"  # as in tests/conftest.py
     (folder / "cwd").mkdir()
 
     @functools.cache

@@ -101,11 +101,11 @@ def test_a_run_answers_first_and_shows_figures_side_by_side() -> None:
     results = tuple(_measured(case, one, seconds.get((case.id, one.id))) for case in cases for one in settings)
     document = run_document(BenchRun("bench-gemm-1", "gemm", "Matrix products", settings, results))
     text = markdown.render(document)
+    assert document.summary.startswith("lt=1 against lt=0, 1 case: slower in 1")
     assert "3 of 4 figures measured on Radeon 8060S (gfx1151)" in document.summary
-    assert "lt=1 against lt=0, 1 case: slower in 1" in document.summary
-    assert "1 result wrong" in document.summary
+    assert "1 result is wrong and without a figure" in document.summary
     assert document.tone is Tone.ERROR
-    assert "(50%) | 3.192" in text
+    assert "(50 %) | 3.192" in text
     assert "0.80x slower |" in text
     assert "wrong-output" in text
     assert "LT=1" in text
@@ -134,7 +134,7 @@ def test_a_figure_whose_clocks_were_not_steady_is_marked_and_says_why() -> None:
     assert "a (default): throttled by temperature in 40% of the readings." in text
     assert "| a | 2,600 (2,300 to 2,900) | 94 |" in text
     assert "a (default): its time still changed when warming up ended." in text
-    assert "a (default): launched by the CPU in 96% of its time" in text
+    assert "a (default): launched by the CPU in 96 % of its time: this is the speed of launches" in text
     assert "This machine runs on its battery." in text
 
 

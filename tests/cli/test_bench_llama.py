@@ -71,6 +71,72 @@ def test_each_back_end_is_measured_at_each_depth(bench: Bench, installed: Callab
 
 
 @pytest.mark.slow
+def test_the_batch_size_that_is_fastest_is_found_kept_and_taken(
+    bench: Bench, installed: Callable[..., Done], tmp_path: Path
+) -> None:
+    faults = {"speeds": "ub64=0.5 ub128=0.7 ub256=0.9 ub1024=1.2 ub2048=1.2005", "pp2048-ub256": "abort"}
+    fake.write_program(tmp_path, faults={**faults, "tg128": "waits", "mark": str(tmp_path / "mark")})
+    words = ("--calibrate", "--backend", "rocm", "--time", "30ms")
+    first = bench(*words, "--limit", "2s", code=1)
+    assert {key: row["verdict"] for key, row in first.items()} == {
+        ("pp512", "rocm,ub=auto"): "pass",
+        ("tg128", "rocm,ub=auto"): "hang",
+    }
+    # 2048 is not shown to be faster than 1024, which is shown to be faster than the default
+    command = first["pp512", "rocm,ub=auto"]["prepared"]["command"]  # type: ignore[index]
+    assert command[command.index("-ub") + 1] == "1024"
+    assert first["pp512", "rocm,ub=auto"]["setting"]["options"]["ubatch"] == 1024  # type: ignore[index]
+    store = ("--store", tmp_path / "evidence.sqlite")
+    (record,) = (
+        json.loads(line)["evidence"]
+        for line in installed("store", "ls", "--kind", "calibration", "--format", "jsonl", *store).out.splitlines()
+    )
+    found = record["detail"]["calibration"]
+    tried = {one["name"]: one for one in found["tried"]}
+    assert (found["chosen"], found["compared_with"], record["group"]) == (
+        {"ubatch": 1024},
+        "512",
+        first["pp512", "rocm,ub=auto"]["group"],
+    )
+    assert (tried["256"]["verdict"], "abort" in tried["256"]["reason"] or "ROCm error" in tried["256"]["reason"]) == (
+        "crash",
+        True,
+    )
+    assert "low" not in tried["64"]
+    assert tried["1024"]["comparison"]["difference"] == "faster"
+    # going on takes what was found: 512 would be the fastest now
+    fake.write_program(tmp_path, faults={"speeds": "ub1024=0.1"})
+    group = str(first["pp512", "rocm,ub=auto"]["group"])
+    again = bench(*words, "--resume", group, "--limit", "2s", code=1)
+    assert [row["started_at"] for row in again.values()] == [row["started_at"] for row in first.values()]
+    report = installed("report", group, "--format", "md", *store)
+    assert "1024 is taken" in report.out
+    assert "ubatch 512: " in report.out
+    assert "256 | crash" in report.out
+
+
+@pytest.mark.slow
+def test_the_default_stays_where_nothing_is_shown_to_be_faster(
+    bench: Bench, installed: Callable[..., Done], tmp_path: Path
+) -> None:
+    fake.write_program(tmp_path, faults={"speeds": "ub1024=1.0005 ub256=0.9"})
+    rows = bench("--calibrate", "--ubatch", "256,1024", "--backend", "rocm", "--generate", "")
+    assert rows["pp512", "rocm,ub=auto"]["setting"]["options"]["ubatch"] == 512  # type: ignore[index]
+    model = tmp_path / "model-Q4_K_M.gguf"
+    words = ("bench", "llama", "--model", model, "--build", tmp_path, "--quick", "--time", "10ms", "--no-store")
+    shown = installed(*words, "--calibrate", "--backend", "rocm", "--generate", "")
+    assert "512 stays, the build's default: no other is shown to be" in " ".join(shown.out.split())
+    fake.write_program(tmp_path, old=True, faults={"speeds": ""})
+    old = installed(*words, "--calibrate", "--backend", "rocm", "--generate", "", "--ubatch", "256,1024", "--json")
+    (found,) = json.loads(old.out)["data"]["calibrations"]
+    assert (found["option"], found["chosen"]) == ("batch", {"batch": 512})
+    fake.write_program(tmp_path, faults={"ROCm0": "cpu"})
+    fallen = installed(*words, "--calibrate", "--backend", "rocm", "--generate", "", "--format", "json")
+    (found,) = json.loads(fallen.out)["data"]["calibrations"]
+    assert (found["tried"], found["chosen"], found["text"].partition(":")[0]) == ([], {}, "silent-cpu-fallback")
+
+
+@pytest.mark.slow
 def test_an_old_build_is_driven_with_the_options_it_has(bench: Bench, tmp_path: Path) -> None:
     fake.write_program(tmp_path, old=True)
     rows = bench("--depth", "0,512", "--load", "none", "--generate", "")
@@ -285,7 +351,7 @@ def test_published_results_are_imported_side_by_side(installed: Callable[..., Do
     store = ("--store", tmp_path / "evidence.sqlite")
     shown = installed("bench", "import", folder / "strix-halo-vulkan-amdvlk.md", folder / "dgx-spark.md", *store)
     assert shown.code == 0, shown.err
-    for advantage in ("52.87 (+5.6%)", "48.46 (+12.3%)", "38.76 (+22.9%)"):
+    for advantage in ("52.87 (+5.6 %)", "48.46 (+12.3 %)", "38.76 (+22.9 %)"):
         assert advantage in shown.out
     listed = installed("store", "ls", "--format", "jsonl", *store)
     records = [json.loads(line) for line in listed.out.splitlines()]

@@ -12,7 +12,7 @@ import pytest
 
 from rocmend.bench.case import DEFAULT, Case
 from rocmend.bench.compare import run_data
-from rocmend.bench.records import BenchRun, Measured
+from rocmend.bench.records import UNHEALTHY, BenchRun, Measured
 from rocmend.bench.session import Prepared, Subject
 from rocmend.bench.stats import summarize
 from rocmend.core.verdict import Verdict
@@ -109,3 +109,19 @@ def test_what_is_not_there_is_a_usage_error(installed: Run, words: tuple[str, ..
     done = installed("compare", *words, ROCMEND_HOME=str(tmp_path))
     assert (done.code, done.out) == (2, "")
     assert said in done.err
+
+
+def test_figures_of_a_machine_that_fell_ill_are_marked(installed: Run, runs: Callable[[float], Path]) -> None:
+    good, ill = runs(1.0), runs(2.0)
+    whole = json.loads(ill.read_text())
+    for item in whole["data"]["results"]:
+        item["telemetry"] = {"notes": [f"{UNHEALTHY}: ring gfx timeout"]}
+    ill.write_text(json.dumps(whole))
+    done = installed("compare", good, ill, "--format", "md")
+    assert "The machine of B was not healthy." in done.out
+    assert "| 3.992 → 3.992\\* |" in done.out
+    assert "- B (" in done.out
+    assert f"{UNHEALTHY}: ring gfx timeout" in done.out
+    assert "not healthy" not in installed("compare", good, good).out
+    junit = ET.fromstring(installed("compare", good, ill, "--format", "junit").out)  # noqa: S314  our own
+    assert "ring gfx timeout" in ET.tostring(junit, encoding="unicode")

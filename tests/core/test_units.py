@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocmend.core.units import ModelSize, count_text, parse_duration, parse_model_size, parse_size, size_text, time_text
+from rocmend.core.units import (
+    ModelSize,
+    count_text,
+    figure_text,
+    parse_duration,
+    parse_model_size,
+    parse_size,
+    share_text,
+    size_text,
+    time_text,
+)
 
 
 @pytest.mark.parametrize(
@@ -25,10 +35,34 @@ def test_size_text(size: int, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("time_ms", "text"), [(0.25, "0.25 ms"), (999, "999 ms"), (12_500, "12.5 s"), (250_000, "4 min 10 s")]
+    ("time_ms", "text"),
+    [
+        (0, "0 ms"),
+        (0.00117, "1.17 µs"),
+        (0.25, "0.25 ms"),
+        (999, "999 ms"),
+        (12_500, "12.5 s"),
+        (250_000, "4 min 10 s"),
+    ],
 )
 def test_time_text(time_ms: float, text: str) -> None:
     assert time_text(time_ms) == text
+
+
+@pytest.mark.parametrize(
+    ("share", "text"), [(0.0, "0 %"), (0.003, "0.3 %"), (0.41, "41 %"), (1.4, "140 %"), (-0.004, "-0.4 %")]
+)
+def test_share_text(share: float, text: str) -> None:
+    assert share_text(share) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, ""), (8.4, "8.400"), (44.0, "44.00"), (392.84, "392.8"), (1199.4, "1,199"), (123_456.0, "123,500"),
+     (0.00012345, "0.0001234"), (1.2e-6, "1.2e-06"), (0.0, "0.000"), (9_999.7, "10,000")],
+)  # fmt: skip
+def test_figure_text(value: float | None, text: str) -> None:
+    assert figure_text(value) == text
 
 
 @pytest.mark.parametrize(

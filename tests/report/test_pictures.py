@@ -172,15 +172,16 @@ def test_series_differ_in_their_markers_and_a_limit_has_none() -> None:
     drawn = draw(ROOFLINE)
     assert len(re.findall(r"<svg x=[^>]*><title>hipBLASLt off: ", drawn)) == 2
     assert len(re.findall(r"<svg x=[^>]*><title>hipBLASLt on: ", drawn)) == 1  # 0 is no place on a logarithmic axis
-    assert len(set(re.findall(r'<path d="([^"]+)"', drawn))) == 2
-    assert drawn.count("series-0 limit") == 3  # two stretches and the legend
+    assert len(set(re.findall(r'<(?:circle|path)[^>]*class="(series-\d) marker', drawn))) == 2
+    assert drawn.count("<circle") == 3  # two points and the legend: the first series is a circle, after a limit too
+    assert drawn.count("bound limit") == 3  # two stretches and the legend
     assert drawn.count("whisker") == 1
-    assert drawn.count("series-2 line") == 0
+    assert (drawn.count("series-0 line"), drawn.count("series-1 line")) == (2, 0)
 
 
 def test_a_plot_in_a_terminal_has_its_points_in_place_and_its_values() -> None:
     text = _printed(ROOFLINE)
-    assert "╌╌ bound, ● hipBLASLt off, ▲ hipBLASLt on" in text
+    assert "╌╌ bound   ● hipBLASLt off   ▲ hipBLASLt on" in text
     assert len(_columns(text, "●")) == 2
     assert _columns(text, "●")[0] > _columns(text, "●")[1]  # the faster one is above, and right of the other
     assert _columns(text, "▲") == [_columns(text, "●")[1]]

@@ -13,7 +13,22 @@ from hypothesis import strategies as st
 from rocmend.core.errors import UsageError
 from rocmend.core.records import Fact, Finding, Remedy, Severity, Source
 from rocmend.report import envelope, html, markdown, sarif, terminal
-from rocmend.report.document import Card, Code, Document, Link, Links, Pairs, Section, Text, Tile, Tiles, Tone, table
+from rocmend.report.columns import fold
+from rocmend.report.document import (
+    Card,
+    Cell,
+    Code,
+    Document,
+    Link,
+    Links,
+    Pairs,
+    Section,
+    Text,
+    Tile,
+    Tiles,
+    Tone,
+    table,
+)
 from rocmend.report.visible import as_markdown
 
 
@@ -86,6 +101,41 @@ def test_terminal_shows_a_row_as_two_lines_or_as_a_block_where_it_does_not_fit()
     assert two[6].split() == ["cross-entropy", "float32", "bfloat16"]
     block = _printed(Document("t", blocks=(table(list("abcdefgh"), [["12345678"] * 8]),)), 40).splitlines()
     assert block[2:5] == ["a: 12345678", "  b: 12345678", "  c: 12345678"]
+    figures = table(
+        ["", "default", "hipblaslt", "another"],
+        [["a product", "29.45 ±0.11", Cell("31.43 ±0.21", note="1.07x faster"), Cell("crash", Tone.ERROR)]],
+    )
+    assert _printed(Document("t", blocks=(figures,)), 50).splitlines()[2:] == [
+        "a product",
+        "  default:    29.45 ±0.11",
+        "  hipblaslt:  31.43 ±0.21  1.07x faster",
+        "  another:    crash",
+    ]
+    assert len(_printed(Document("t", blocks=(figures,)), 80).splitlines()) == 5  # a table, where it fits unbroken
+
+
+def test_terminal_keeps_a_number_and_its_per_cent_sign_on_a_line() -> None:
+    text = _printed(Document("t", "slower by 95 % on it", blocks=(Text("- slower by 95 % on it"),)), 40).splitlines()
+    assert text[1] == "slower by 95 % on it"
+    narrow = fold("slower by 95 % on it", 12)
+    assert narrow == ["slower by", "95 % on it"]
+
+
+def test_terminal_leaves_details_out_unless_asked() -> None:
+    document = Document(
+        "t", blocks=(Section("Figures", (Text("seen"),)), Section("Times", (Text("more"),), detail=True))
+    )
+    assert "Times" not in _printed(document)
+    assert "more" in _printed(document, details=True)
+    assert "more" in markdown.render(document)
+
+
+def test_terminal_shows_the_lines_of_a_footer_as_lines() -> None:
+    footer = "Kept; with times:\n`rocmend report x -o x.html`"
+    assert _printed(Document("t", footer=footer)).splitlines()[-2:] == [
+        "Kept; with times:",
+        "rocmend report x -o x.html",
+    ]
 
 
 @pytest.mark.parametrize("width", [60, 74, 80])

@@ -29,6 +29,8 @@ class Change(msgspec.Struct, frozen=True, omit_defaults=True):
         figure_b: B's.
         lost: A has a figure, and B failed to get one.
         beyond: B is slower by more than the limit, by all of its interval.
+        unhealthy_a: Why A's machine was not healthy; empty where nothing is known against it.
+        unhealthy_b: Why B's was not.
     """
 
     case: str
@@ -40,6 +42,8 @@ class Change(msgspec.Struct, frozen=True, omit_defaults=True):
     figure_b: float | None = None
     lost: bool = False
     beyond: bool = False
+    unhealthy_a: str = ""
+    unhealthy_b: str = ""
 
 
 class Changed(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -78,6 +82,12 @@ class Changed(msgspec.Struct, frozen=True, omit_defaults=True):
     def clean(self) -> bool:
         """Something could be compared, and nothing is worse."""
         return not self.worse and self.count(Difference.INCOMPARABLE) < len(self.changes)
+
+    @property
+    def unhealthy(self) -> dict[str, tuple[str, ...]]:
+        """What makes figures of A and of B doubtful: the reasons why their machines were not healthy, by side."""
+        sides = {"A": [one.unhealthy_a for one in self.changes], "B": [one.unhealthy_b for one in self.changes]}
+        return {side: tuple(dict.fromkeys(filter(None, reasons))) for side, reasons in sides.items() if any(reasons)}
 
     def count(self, difference: Difference) -> int:
         """Return how many cases came out so."""
@@ -145,6 +155,8 @@ def _change(a: Measured, b: Measured, limit: float, *, by_case: bool, across: bo
         figure_b=b.figure,
         lost=a.summary is not None and b.verdict not in _NOT_LOST,
         beyond=found.difference is Difference.SLOWER and found.high is not None and found.high < 1 - limit,
+        unhealthy_a=a.unhealthy,
+        unhealthy_b=b.unhealthy,
     )
 
 

@@ -15,6 +15,7 @@ import msgspec
 
 from rocmend.bench.records import Measured
 from rocmend.bench.stats import MARGIN, Comparison, Difference, Interval, combined, compare, judged
+from rocmend.core.units import share_text
 
 RUNS_MARGIN = 0.02
 """Between two runs more differs than between blocks taken in turn: memory layout, temperature, what else ran."""
@@ -101,7 +102,7 @@ def unusable(item: Measured) -> str:
         return f"{item.verdict.value}{f': {item.reason}' if item.reason else ''}"
     waited = statistics.fmean(item.waited) if item.waited else 0.0
     if waited > BUSY:
-        return f"this machine was busy: {waited:.0%} of the time went by waiting for a processor"
+        return f"this machine was busy: {share_text(waited)} of the time went by waiting for a processor"
     return ""
 
 
@@ -161,5 +162,7 @@ def _hot(one: Measured, other: Measured) -> str:
     for reason, share in shares.items():
         if reason not in _USUAL and share > others.get(reason, 0.0) + HELD_DOWN:
             less = others.get(reason, 0.0)
-            return f"one was throttled by {reason} in {share:.0%} of the readings, the other in {less:.0%}"
+            return (
+                f"one was throttled by {reason} in {share_text(share)} of the readings, the other in {share_text(less)}"
+            )
     return ""

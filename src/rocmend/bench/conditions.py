@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocmend.core.units import count_text, size_text
+from rocmend.core.units import count_text, share_text, size_text
 
 if TYPE_CHECKING:
     from rocmend.machine.facts import Machine
@@ -157,7 +157,7 @@ def _load(root: Path, watch_s: float) -> str:
     if before is None or after is None or after[1] <= before[1]:
         return ""
     share = (after[0] - before[0]) / (after[1] - before[1])
-    return f"the processor was {share:.0%} busy before the run" if share >= _BUSY_CPU else ""
+    return f"the processor was {share_text(share)} busy before the run" if share >= _BUSY_CPU else ""
 
 
 def _cpu_times(root: Path) -> tuple[int, int] | None:

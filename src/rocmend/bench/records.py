@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from rocmend.bench.calibration import Calibration
 from rocmend.bench.case import Case, Setting
 from rocmend.bench.conclusion import Conclusion
 from rocmend.bench.session import Prepared, Subject
@@ -47,6 +48,7 @@ class Measured(msgspec.Struct, frozen=True, omit_defaults=True):
         waited: By block, the share of its time that it waited for a processor that others had; none on a GPU.
         conditions: What it depended on besides its setting, by name: variables of the environment, and what was noted
             before the run (battery, load).
+        origin: What made it: ``command``, the command line, and ``rocmend``, its version and commit.
         machine: Where it was read back from a record or a file: what is known about its machine, by name.
     """
 
@@ -63,6 +65,7 @@ class Measured(msgspec.Struct, frozen=True, omit_defaults=True):
     telemetry: dict[str, Any] = {}
     waited: tuple[float, ...] = ()
     conditions: dict[str, str] = {}
+    origin: dict[str, str] = {}
     machine: dict[str, str] = {}
 
     @property
@@ -99,6 +102,12 @@ class Measured(msgspec.Struct, frozen=True, omit_defaults=True):
             **{f"llama-bench {name}": str(value) for name, value in (options or {}).items()},
         }
 
+    @property
+    def unhealthy(self) -> str:
+        """Why its machine was not healthy; empty where nothing is known against it."""
+        notes = (str(note) for note in self.telemetry.get("notes", ()))
+        return next((note for note in notes if note.startswith(UNHEALTHY)), self.prepared.quarantine)
+
     def in_turn_with(self, other: Measured) -> bool:
         """Return whether their blocks were taken in turn, so that they can be compared block by block."""
         return self.started_at == other.started_at and self.case.id == other.case.id
@@ -119,6 +128,7 @@ class BenchRun(msgspec.Struct, frozen=True, omit_defaults=True):
         notes: What else is to be known about the run.
         conclusions: What the figures say.
         machine: What is known about the machine, by name.
+        calibrations: What was found by trying before the first case.
     """
 
     group: str
@@ -132,6 +142,7 @@ class BenchRun(msgspec.Struct, frozen=True, omit_defaults=True):
     notes: tuple[str, ...] = ()
     conclusions: tuple[Conclusion, ...] = ()
     machine: dict[str, str] = {}
+    calibrations: tuple[Calibration, ...] = ()
 
     @property
     def failed(self) -> tuple[Measured, ...]:

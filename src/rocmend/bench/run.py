@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocmend.bench.calibration import Beginning, Calibration, calibrations_of
+from rocmend.bench.calibration import evidence_of as calibration_evidence
 from rocmend.bench.case import Case, Setting
 from rocmend.bench.conditions import machine_facts, variables
 from rocmend.bench.measure import STANDARD, Effort, measure
@@ -20,6 +22,7 @@ from rocmend.bench.suite import Suite
 from rocmend.bench.telemetry import Telemetry
 from rocmend.core.errors import UsageError
 from rocmend.core.verdict import Verdict
+from rocmend.core.version import version_text
 
 if TYPE_CHECKING:
     from rocmend.machine.facts import Machine
@@ -43,6 +46,7 @@ def run_suite(  # noqa: PLR0913  each of them is an option of the command
     stop: Callable[[], bool] = lambda: False,
     watch: Telemetry | None = None,
     notes: Sequence[str] = (),
+    command: str = "",
 ) -> BenchRun:
     """Run a suite.
 
@@ -57,14 +61,15 @@ def run_suite(  # noqa: PLR0913  each of them is an option of the command
         stop: Asked often; the run ends where it says True.
         watch: Reads sensors while blocks run.
         notes: What is to be known about the run.
+        command: The command line, kept with the records.
 
     Raises:
         UsageError: There is no such run to go on with.
         NotStartedError: Nothing can be measured: no torch, no such device.
     """
-    group, finished = _finished(store, suite, resume)
-    run = _Run(suite, group, store, machine, effort, on_start, on_result, stop, watch, notes)
-    found = run.all(finished)
+    group, finished, calibrations = _finished(store, suite, resume)
+    run = _Run(suite, group, store, machine, effort, on_start, on_result, stop, watch, notes, command)
+    found = run.all(finished, calibrations)
     return msgspec.structs.replace(found, notes=(*found.notes, *notes))
 
 
@@ -73,9 +78,12 @@ def new_group(suite: str) -> str:
     return f"{KIND}-{suite}-{dt.datetime.now(dt.UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
 
 
-def _finished(store: Store | None, suite: Suite, group: str | None) -> tuple[str, dict[str, Measured]]:
+def _finished(
+    store: Store | None, suite: Suite, group: str | None
+) -> tuple[str, dict[str, Measured], tuple[Calibration, ...]]:
+    """Return the id of the run to go on with, what it has measured, and what it has found before."""
     if group is None:
-        return new_group(suite.name) if store is not None else "", {}
+        return new_group(suite.name) if store is not None else "", {}, ()
     if store is None:
         raise UsageError("--resume", "a run can only be resumed from a store.")
     if group == "last":
@@ -84,11 +92,12 @@ def _finished(store: Store | None, suite: Suite, group: str | None) -> tuple[str
     for row in store.query(kind=KIND, group=group):
         if row.evidence.verdict not in {Verdict.INFRA, Verdict.SKIPPED}:
             found.setdefault(row.evidence.subject, measured_of(row.evidence))
-    if not found:
+    calibrations = calibrations_of(store, group)
+    if not (found or calibrations):
         raise UsageError(
             "--resume", f"the store has no run {group!r}.", next_step="`rocmend store ls` lists what it has."
         )
-    return group, found
+    return group, found, calibrations
 
 
 class _Run:
@@ -106,18 +115,22 @@ class _Run:
         stop: Callable[[], bool],
         watch: Telemetry | None,
         notes: Sequence[str],
+        command: str,
     ) -> None:
         self.suite, self.group, self.store, self.machine = suite, group, store, machine
         self.effort, self.on_start, self.on_result, self.stop = effort, on_start, on_result, stop
         self.watch, self.notes = watch, notes
-        self.settings = {setting.id: setting for setting in suite.settings()}
+        self.origin = {**({"command": command} if command else {}), "rocmend": version_text()}
+        self.settings: dict[str, Setting] = {}
+        self.calibrations: dict[str, Calibration] = {}
         self.results: dict[str, Measured] = {}
         self.quarantine = ""
         self._done = 0
 
-    def all(self, finished: dict[str, Measured]) -> BenchRun:
+    def all(self, finished: dict[str, Measured], calibrations: Sequence[Calibration]) -> BenchRun:
         """Measure all that is not finished."""
         cases = self.suite.cases()
+        self._begin(calibrations, len(cases))
         wanted = [(case, setting) for case in cases for setting in self.settings.values()]
         names = [subject_of(case, setting) for case, setting in wanted]
         self.results = {name: finished[name] for name in names if name in finished}
@@ -146,7 +159,26 @@ class _Run:
             notes=tuple(_without(self.suite.left_out())),
             conclusions=tuple(self.suite.conclusions(results)),
             machine=machine_facts(self.machine) if self.machine is not None else {},
+            calibrations=tuple(self.calibrations.values()),
         )
+
+    def _begin(self, kept: Sequence[Calibration], cases: int) -> None:
+        """Have the suite find what its settings leave to be found; what an earlier part has found stands."""
+        names = [setting.id for setting in self.suite.settings()]
+        usable = [one for one in kept if one.setting in names and not one.quarantine]
+        self.calibrations = {one.setting: one for one in usable}
+
+        def keep(found: Calibration) -> None:
+            self.calibrations[found.setting] = found
+            self.quarantine = self.quarantine or found.quarantine
+            if self.store is not None:
+                self.store.add(calibration_evidence(found, self.group, self.suite.name), machine=self.machine)
+
+        def step(what: str) -> None:
+            self.on_start(what, 0, cases * len(names))
+
+        self.suite.begin(Beginning(names, self.effort, usable, keep, step, self.stop))
+        self.settings = {setting.id: setting for setting in self.suite.settings()}
 
     def _case(self, case: Case, sessions: dict[str, Session], stack: contextlib.ExitStack, total: int) -> None:
         waiting: dict[str, Session] = {}
@@ -174,7 +206,7 @@ class _Run:
     def _keep(self, measured: Measured, total: int) -> None:
         noted = {BEFORE: "; ".join(self.notes)} if self.notes else {}
         found = {**variables(os.environ, measured.setting.env), **noted}
-        measured = msgspec.structs.replace(measured, conditions=found)
+        measured = msgspec.structs.replace(measured, conditions=found, origin=self.origin)
         self.results[subject_of(measured.case, measured.setting)] = measured
         self._done += 1
         if self.store is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocmend.bench.calibration import calibrations_of
 from rocmend.bench.conclusion import Conclusion
 from rocmend.bench.conditions import machine_facts
 from rocmend.bench.records import IMPORTED, KIND, BenchRun, Measured, measured_of, on_machine
@@ -81,7 +82,14 @@ def stored_run(store: Store, group: str) -> BenchRun:
     suite = results[0].case.suite
     said = tuple(_conclusions(suite, results))
     return BenchRun(
-        group, suite, TITLES.get(suite, suite), tuple(settings.values()), results, conclusions=said, machine=facts
+        group,
+        suite,
+        TITLES.get(suite, suite),
+        tuple(settings.values()),
+        results,
+        conclusions=said,
+        machine=facts,
+        calibrations=calibrations_of(store, group),
     )
 
 

@@ -15,6 +15,7 @@ from rocmend.core.errors import UsageError
 from rocmend.core.suggest import did_you_mean
 
 if TYPE_CHECKING:
+    from rocmend.bench.calibration import Beginning
     from rocmend.bench.conclusion import Conclusion
     from rocmend.bench.records import Measured
     from rocmend.machine.facts import Machine
@@ -54,6 +55,10 @@ class Suite(abc.ABC):
         """Return what is not measured on this machine, settings by their ids, and why."""
         return {}
 
+    def begin(self, beginning: Beginning) -> None:
+        """Find, before the first case, options that settings leave to be found; ids of settings stay what they are."""
+        del beginning
+
     def applies(self, case: Case, setting: Setting) -> str:
         """Say why a case is not run under a setting; empty where it is."""
         del case, setting
@@ -89,20 +94,19 @@ class Selected(Suite):
     def __init__(self, whole: Suite, cases: Sequence[str] = (), settings: Sequence[str] = ()) -> None:
         self._whole = whole
         self.name, self.title = whole.name, whole.title
-        self._cases, self._settings = whole.cases(), whole.settings()
+        self._cases, self._ids = whole.cases(), [setting.id for setting in whole.settings()]
         self._left_out = {} if settings else whole.left_out()
         if cases:
             ids = [case.id for case in self._cases]
             wanted = {name for glob in cases for name in _fitting("--select", glob, ids, f"{self.name}/")}
             self._cases = [case for case in self._cases if case.id in wanted]
         if settings:
-            known = {setting.id: setting for setting in self._settings}
             without = whole.left_out()
             for asked in settings:
                 if asked in without:
                     raise UsageError("--setting", f"{asked} cannot be measured here: {without[asked]}.")
-            named = dict.fromkeys(name for glob in settings for name in _fitting("--setting", glob, list(known)))
-            self._settings = [known[name] for name in named]
+            named = dict.fromkeys(name for glob in settings for name in _fitting("--setting", glob, self._ids))
+            self._ids = list(named)
 
     def cases(self) -> list[Case]:
         """Return the cases wanted, in the suite's order."""
@@ -110,11 +114,16 @@ class Selected(Suite):
 
     def settings(self) -> list[Setting]:
         """Return the settings wanted, in the order in which they were named."""
-        return self._settings
+        known = {setting.id: setting for setting in self._whole.settings()}
+        return [known[name] for name in self._ids]
 
     def left_out(self) -> dict[str, str]:
         """Return what would have been wanted."""
         return self._left_out
+
+    def begin(self, beginning: Beginning) -> None:
+        """Find options that settings leave to be found."""
+        self._whole.begin(beginning)
 
     def applies(self, case: Case, setting: Setting) -> str:
         """Say why a case is not run under a setting."""

@@ -18,6 +18,7 @@ from typing import Any, Self
 
 import msgspec
 
+from rocmend.core.units import share_text
 from rocmend.runner.gpu import GpuSampler
 
 EVERY_S = 0.1
@@ -256,7 +257,9 @@ def summarized(blocks: Sequence[Sequence[Reading]], *, gpu: bool, waited: Sequen
         found[field] = {"mean": round(statistics.fmean(means), 1), "low": round(low, 1), "high": round(high, 1)}
         fell = _largest_fall(means)
         if field == ("clock_mhz" if gpu else "cpu_clock_mhz") and fell[0] > FELL:
-            notes.append(f"the clock fell by {fell[0]:.0%} between blocks: {fell[1]:,.0f} to {fell[2]:,.0f} MHz")
+            notes.append(
+                f"the clock fell by {share_text(fell[0])} between blocks: {fell[1]:,.0f} to {fell[2]:,.0f} MHz"
+            )
     readings = [one for block in blocks for one in block]
     reasons: dict[str, int] = {}
     for one in readings if gpu else ():
@@ -265,11 +268,12 @@ def summarized(blocks: Sequence[Sequence[Reading]], *, gpu: bool, waited: Sequen
     if reasons:
         found["throttle"] = {reason: round(count / len(readings), 2) for reason, count in reasons.items()}
         notes += [
-            f"throttled by {reason} in {share:.0%} of the readings" for reason, share in found["throttle"].items()
+            f"throttled by {reason} in {share_text(share)} of the readings"
+            for reason, share in found["throttle"].items()
         ]
     if waited and (share := statistics.fmean(waited)) > WAITED:
         found["waited"] = round(share, 2)
-        notes.append(f"waited for the processor in {share:.0%} of the time: this machine is busy")
+        notes.append(f"waited for the processor in {share_text(share)} of the time: this machine is busy")
     return {**found, "notes": notes} if notes else found
 
 

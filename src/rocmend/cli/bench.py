@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,10 +16,11 @@ from rocmend.cli.fleet import hosts_options
 from rocmend.cli.output import finish, output_options
 from rocmend.cli.progress import Progress
 from rocmend.cli.quantities import Duration
-from rocmend.cli.resumable import Resumable
+from rocmend.cli.resumable import Resumable, command_line
 from rocmend.cli.source import python_option, take_snapshot
 from rocmend.cli.stored import store_option
 from rocmend.core.errors import UsageError
+from rocmend.core.variables import MEASURING
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
 if TYPE_CHECKING:
@@ -28,13 +30,10 @@ if TYPE_CHECKING:
     from rocmend.bench.suite import Suite
     from rocmend.machine.facts import Machine
     from rocmend.machine.root import ChosenPython
-    from rocmend.report.document import Block
 
 __all__ = ["Bench", "BenchOptions", "bench_options", "run_bench", "run_options"]
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-Pictures = Callable[["BenchRun"], "Sequence[Block]"]
 
 _MOST_PREPARING_S = 8.0
 """Seconds that a case is about to take before it is timed, for the estimate."""
@@ -151,8 +150,9 @@ def run_bench(
     command: str,
     common: BenchOptions,
     make: Callable[[Bench], Suite],
-    pictures: Pictures = lambda _run: [],
     efforts: tuple[Effort, Effort] | None = None,
+    *,
+    all_gpus: bool = False,
 ) -> None:
     """Make a suite, run it, print what came out and leave.
 
@@ -160,8 +160,8 @@ def run_bench(
         command: The command's path: ``bench gemm``.
         common: The options.
         make: Makes the suite.
-        pictures: Draws a run; what it returns stands below the figures.
         efforts: How much is done for a figure with ``--quick`` and otherwise, where it is not what others do.
+        all_gpus: It uses other GPUs than the one that ``--device`` names.
     """
     if common.no_store and (common.resume or common.store_path):
         raise UsageError("--no-store", "it cannot be given together with --store or --resume.")
@@ -179,6 +179,7 @@ def run_bench(
         run: BenchRun | None = None
         if not common.list_only:
             store = None if common.no_store else stack.enter_context(Store.open(common.store_path))
+            _lock(command, "cpu" if all_gpus else common.device, progress, stack)
             gpu = common.device != "cpu"
             notes = conditions(gpu=gpu)
             watch = stack.enter_context(telemetry(gpu=gpu))
@@ -194,11 +195,24 @@ def run_bench(
                 on_result=lambda _result, group, done, total: resumable.note(group, done, total),
                 watch=watch,
                 notes=notes,
+                command=command_line(),
             )
     if run is None:
         _list(command, suite, common.output_format)
     else:
-        _print(command, run, common.output_format, pictures)
+        _print(command, run, common.output_format)
+
+
+def _lock(command: str, device: str, progress: Progress, stack: contextlib.ExitStack) -> None:
+    """Wait until no other benchmark measures what this one does, and keep others from it."""
+    from rocmend.bench.lock import gpu_of, measuring
+
+    def wait(holder: str) -> None:
+        progress.say(f"Waits for another benchmark on this machine to end: {holder}. Ctrl-C gives up.")
+        progress("waits for another benchmark to end")
+
+    if not os.environ.get(MEASURING):
+        stack.enter_context(measuring(command, gpu=gpu_of(device, os.environ), on_wait=wait))
 
 
 def _about_s(suite: Suite, effort: Effort) -> float:
@@ -221,7 +235,7 @@ def _list(command: str, suite: Suite, output_format: str) -> None:
     )
 
 
-def _print(command: str, run: BenchRun, output_format: str, pictures: Pictures) -> None:
+def _print(command: str, run: BenchRun, output_format: str) -> None:
     from rocmend.bench.compare import run_data
     from rocmend.bench.records import row_of
     from rocmend.cli.output import json_lines
@@ -229,4 +243,4 @@ def _print(command: str, run: BenchRun, output_format: str, pictures: Pictures) 
 
     outcome = Outcome(command, run_data(run), CLEAN if run.clean else FINDINGS)
     others = {"jsonl": lambda: json_lines({"group": run.group, **row_of(item)} for item in run.results)}
-    finish(outcome, output_format, lambda: run_document(run, pictures(run)), others=others)
+    finish(outcome, output_format, lambda: run_document(run), others=others)

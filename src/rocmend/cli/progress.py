@@ -12,10 +12,8 @@ from typing import Self
 import click
 
 from rocmend.cli.output import tell
+from rocmend.core.variables import PROGRESS
 from rocmend.core.visible import one_line
-
-PROGRESS_VARIABLE = "ROCMEND_PROGRESS"
-"""Where it is set, lines come on stderr also where the result is for a program."""
 
 
 class Progress:
@@ -40,7 +38,7 @@ class Progress:
         self._about_s = about_s
         self._terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
         program = context is not None and context.params.get("output_format", "human") != "human"
-        self._quiet = not self._terminal and program and not os.environ.get(PROGRESS_VARIABLE)
+        self._quiet = not self._terminal and program and not os.environ.get(PROGRESS)
         self._doing = (first, 0, 0, "")
         self._begin = time.monotonic()
         self._next = self._begin + 1.0 if quick and not self._terminal else 0.0

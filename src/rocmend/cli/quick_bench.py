@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from rocmend.cli.resumable import command_line
 from rocmend.core.errors import RocmendError
+from rocmend.core.variables import MEASURING
 
 if TYPE_CHECKING:
     from rocmend.bench.records import BenchRun
@@ -38,6 +41,7 @@ def quick_bench(
     """
     from rocmend.bench.calls import Torch
     from rocmend.bench.device import describe
+    from rocmend.bench.lock import BusyError, measuring
     from rocmend.bench.measure import QUICK
     from rocmend.bench.run import run_suite
     from rocmend.bench.suites.gemm import Gemm
@@ -48,6 +52,8 @@ def quick_bench(
 
     with contextlib.ExitStack() as stack:
         try:
+            if not os.environ.get(MEASURING):
+                stack.enter_context(measuring("check"))
             torch = Torch(stack.enter_context(importable()), interpreter_of(None, machine))
             progress("what to measure", 0, 0)
             device = describe(torch)
@@ -58,10 +64,12 @@ def quick_bench(
             if not whole:
                 suites = [made for suite in suites for made in _some(suite, (*_PRODUCTS, *_COPIES))]
             return tuple(
-                run_suite(suite, store=store, machine=machine, effort=QUICK, on_start=progress)
+                run_suite(suite, store=store, machine=machine, effort=QUICK, on_start=progress, command=command_line())
                 for suite in suites
                 if suite.cases()
             )
+        except BusyError as error:
+            return f"Not measured: {error.message} {error.next_step}"
         except RocmendError as error:
             return f"Not measured with {error.subject}: {error.message} {error.next_step}".strip()
 

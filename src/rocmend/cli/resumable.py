@@ -33,6 +33,11 @@ class Resumable:
             tell(f"{self._done} of {self._total} are done and kept. To go on: {_again(self._group)}")
 
 
+def command_line() -> str:
+    """Return the command line as it was typed, quoted for a shell."""
+    return shlex.join(["rocmend", *sys.argv[1:]])
+
+
 def _again(group: str) -> str:
     """Return the command line that goes on with a run: the same once more, with its id."""
     words, given = [], iter(sys.argv[1:])

@@ -11,7 +11,7 @@ import msgspec
 from rocmend.core.records import SCHEMA_VERSION
 from rocmend.core.verdict import Verdict
 
-KINDS = ("probe", "trial", "bench", "imported", "kernel-suite", "check")
+KINDS = ("probe", "trial", "bench", "calibration", "imported", "kernel-suite", "check")
 """What is kept as evidence: what `rocmend store ls --kind` takes."""
 
 

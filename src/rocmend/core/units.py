@@ -24,7 +24,9 @@ def size_text(size_bytes: float) -> str:
 
 
 def time_text(time_ms: float) -> str:
-    """Return a duration: ``3.2 ms``, ``12.5 s``, ``4 min 10 s``."""
+    """Return a duration: ``40 µs``, ``3.2 ms``, ``12.5 s``, ``4 min 10 s``."""
+    if 0 < time_ms < 0.1:
+        return f"{time_ms * 1e3:.3g} µs"
     if time_ms < 1000:
         return f"{time_ms:.3g} ms"
     seconds = time_ms / 1000
@@ -32,6 +34,22 @@ def time_text(time_ms: float) -> str:
         return f"{seconds:.3g} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s"
+
+
+def share_text(share: float) -> str:
+    """Return a share in per cent: ``41 %``; of a little, ``0.3 %``."""
+    percent = share * 100
+    return f"{percent:.1f} %" if 0.05 <= abs(percent) < 0.95 else f"{percent:.0f} %"
+
+
+def figure_text(value: float | None, *, digits: int = 4) -> str:
+    """Return a figure with so many significant digits, without an exponent: ``1,199``; nothing for none."""
+    if value is None:
+        return ""
+    text = f"{value:#.{digits}g}".rstrip(".")
+    if abs(value) >= 1000 or ("e" in text and abs(value) >= 1):
+        return f"{float(text):,.0f}"
+    return f"{value:.1e}" if "e" in text else text
 
 
 def count_text(count: int, singular: str, plural: str = "") -> str:

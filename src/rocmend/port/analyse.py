@@ -102,6 +102,7 @@ def analyse(  # noqa: PLR0913  a run is told what to read, by which rules and ho
         known.save()
     seen += [not_looked_at(left.path, left.reason) for left in walked.left_out]
     files = _by_rules(seen, wanted, names)
+    files, closed = _kept(folder, files, wanted, walked, chosen.max_file_bytes)
     looked_at = Counter(one.reads.value for one in seen if one.reads and not (one.report and one.report.skipped))
     return Analysis(
         root=str(folder),
@@ -111,7 +112,7 @@ def analyse(  # noqa: PLR0913  a run is told what to read, by which rules and ho
         lines=sum(one.lines for one in seen),
         time_ms=(time.perf_counter() - start) * 1000,
         from_cache=from_cache,
-        suppressed=sum(one.suppressed for one in seen),
+        suppressed=closed + sum(one.suppressed for one in seen),
         folders={left.path: left.reason for left in walked.folders},
         submodules=tuple(walked.submodules),
         notes=(
@@ -228,6 +229,16 @@ def _by_rules(seen: Iterable[Look], wanted: frozenset[str], names: set[str]) -> 
     reports = (one.report for one in seen if one.report)
     kept = (msgspec.structs.replace(report, issues=filtered(report.issues)) for report in reports)
     return tuple(sorted((one for one in kept if one.issues or one.skipped), key=lambda one: one.path))
+
+
+def _kept(
+    folder: Path, files: tuple[FileReport, ...], wanted: frozenset[str], walked: Walked, max_file_bytes: int
+) -> tuple[tuple[FileReport, ...], int]:
+    """Return reports with the findings that earlier ports keep, and how many comments close."""
+    from rocmend.port.kept import with_kept
+
+    known = wanted | {file.path for file in walked.files}
+    return with_kept(folder, files, known.__contains__, max_file_bytes)
 
 
 def _left_out(files: Iterable[FileReport], limit_s: float) -> Iterator[str]:

@@ -11,7 +11,7 @@ from rocmend.core.beneath import Beneath
 from rocmend.core.errors import UsageError
 from rocmend.port.git import uncommitted
 from rocmend.port.patch import patch
-from rocmend.port.plan import LeftAlone, plan
+from rocmend.port.plan import LeftAlone, Plan, plan
 from rocmend.port.records import Analysis, Change
 from rocmend.port.state import Manifest, digest_at, entries_of, generations
 from rocmend.port.transaction import commit, locked, modes_of, not_written, recover, to_make
@@ -84,7 +84,7 @@ def apply(
             if planned.changes:
                 if not allow_dirty:
                     _refuse_dirty(tree, planned.changes)
-                _commit(tree, planned.changes, analysis.targets, style)
+                _commit(tree, planned, analysis.targets, style)
         except OSError as error:
             raise not_written(tree, error) from error
     return Applied(
@@ -96,12 +96,17 @@ def apply(
     )
 
 
-def _commit(tree: Beneath, planned: Sequence[Change], targets: Sequence[str], style: str) -> None:
-    modes = modes_of(tree, planned)
-    made = to_make(tree, planned)
-    manifest = Manifest(entries_of(planned, modes), made_folders=tuple(made), style=style, targets=tuple(targets))
-    back = [Change(change.path, change.after, change.before) for change in planned]
-    commit(tree, planned, manifest, patch(back))
+def _commit(tree: Beneath, planned: Plan, targets: Sequence[str], style: str) -> None:
+    modes = modes_of(tree, planned.changes)
+    manifest = Manifest(
+        entries_of(planned.changes, modes),
+        made_folders=tuple(to_make(tree, planned.changes)),
+        style=style,
+        targets=tuple(targets),
+        findings=planned.kept,
+    )
+    back = [Change(change.path, change.after, change.before) for change in planned.changes]
+    commit(tree, planned.changes, manifest, patch(back))
 
 
 def _refuse_dirty(tree: Beneath, planned: Sequence[Change]) -> None:

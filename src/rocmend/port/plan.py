@@ -16,7 +16,7 @@ from rocmend.port.languages import destination
 from rocmend.port.memo import Memo
 from rocmend.port.packages import Reach, Reaches
 from rocmend.port.pool import Crew
-from rocmend.port.records import Analysis, Change, FileReport, Issue, Language
+from rocmend.port.records import Analysis, Change, FileReport, Issue, KeptFinding, Language
 from rocmend.port.rewrite import CHANGED_SINCE, Rewrite, Rewritten, rewrite, taken
 from rocmend.port.settings import settings
 from rocmend.port.state import MAX_FILE_BYTES, digest, generations, opened
@@ -47,12 +47,14 @@ class Plan(NamedTuple):
         left_alone: Files that are not changed although something in them could be, and why.
         made: How many issues the changes rewrite.
         files: In how many files these are.
+        kept: What is left for a person in them and rules no longer see once they are written.
     """
 
     changes: list[Change]
     left_alone: list[LeftAlone]
     made: int
     files: int
+    kept: tuple[KeptFinding, ...] = ()
 
 
 class Written(NamedTuple):
@@ -124,6 +126,7 @@ class Planner:
         cuda = [file.path for file, _ in self.todo if file.language is Language.CUDA]
         self.headers = header_folder(self.root, cuda) if cuda else ""
         self.left: list[LeftAlone] = []
+        self.kept: dict[str, tuple[KeptFinding, ...]] = {}
         self.compatibility: bytes | None = None
 
     def plan(self) -> Plan:
@@ -141,7 +144,9 @@ class Planner:
     def planned(self, changes: list[Change], kept: list[Written]) -> Plan:
         """Return a plan of changes, in which these files are."""
         made = [sum(bool(issue.edits) for issue in one.issues) for one in kept]
-        return Plan(sorted(changes, key=lambda change: change.path), sorted(self.left), sum(made), sum(map(bool, made)))
+        found = tuple(finding for one in kept for finding in self.kept.get(one.path, ()))
+        ordered = sorted(changes, key=lambda change: change.path)
+        return Plan(ordered, sorted(self.left), sum(made), sum(map(bool, made)), found)
 
     def written(self) -> Iterator[Written]:
         """Yield what files become, each proven; those that are left alone are noted."""
@@ -165,6 +170,8 @@ class Planner:
                 before = self.read(report)
                 if before is not None:
                     place = destination(report.language, report.path)
+                    if place == report.path:
+                        self.kept[place] = result.kept
                     yield Written(report, place, before, result.after, list(task.issues), folder)
 
     def read(self, report: FileReport) -> bytes | None:

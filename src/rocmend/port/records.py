@@ -8,7 +8,7 @@ import msgspec
 
 from rocmend.core.records import Severity
 
-__all__ = ["NO_TIME_LEFT", "Analysis", "Change", "Edit", "FileReport", "Issue", "Language", "Outcome"]
+__all__ = ["NO_TIME_LEFT", "Analysis", "Change", "Edit", "FileReport", "Issue", "KeptFinding", "Language", "Outcome"]
 
 NO_TIME_LEFT = "not read: the project's time limit was reached"
 """Why a file was skipped that came after ``Settings.project_time_limit_s``."""
@@ -87,6 +87,30 @@ class Issue(msgspec.Struct, frozen=True, omit_defaults=True):
     edits: tuple[Edit, ...] = ()
     needs: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()
+
+
+class KeptFinding(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A finding for a person that rules no longer see once the port is written, as the port keeps it.
+
+    Attributes:
+        rule: The rule's id.
+        path: The file, relative to the project, with forward slashes.
+        line: In the original, from 1.
+        severity: How much it matters.
+        message: What it is, in one sentence.
+        remedy: What to do.
+        snippet: The source line, as the finding showed it.
+        code: The words of its lines as ROCm reads them, by which it is found again; empty where they are not found.
+    """
+
+    rule: str
+    path: str
+    line: int
+    severity: Severity
+    message: str
+    remedy: str = ""
+    snippet: str = ""
+    code: tuple[str, ...] = ()
 
 
 class FileReport(msgspec.Struct, frozen=True, omit_defaults=True):

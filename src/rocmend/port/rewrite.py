@@ -11,8 +11,9 @@ import msgspec
 from rocmend.core.errors import DataError, UnitError
 from rocmend.port.classify import languages
 from rocmend.port.findings import findings
+from rocmend.port.kept import no_longer_seen
 from rocmend.port.languages import destination, identity_broken, ported
-from rocmend.port.records import NO_TIME_LEFT, Edit, Issue, Language, Outcome
+from rocmend.port.records import NO_TIME_LEFT, Edit, FileReport, Issue, KeptFinding, Language, Outcome
 from rocmend.port.state import digest
 from rocmend.port.steady import NotReadError, read_steady
 from rocmend.port.supply import headers_in, placed
@@ -29,11 +30,13 @@ class Rewritten(msgspec.Struct, frozen=True, array_like=True, tag="written"):
         path: The file.
         after: Its port; None where nothing in it changes, or where it is left alone.
         reason: Why it is left alone; empty where it is not.
+        kept: What is left for a person in it and rules do not see in its port.
     """
 
     path: str
     after: bytes | None = None
     reason: str = ""
+    kept: tuple[KeptFinding, ...] = ()
 
 
 class Rewrite(msgspec.Struct, frozen=True, array_like=True, tag="write"):
@@ -83,7 +86,11 @@ def rewrite(root: Path, task: Rewrite, max_file_bytes: int) -> Rewritten:
         if digest(data) != task.sha256:
             return task.lost(CHANGED_SINCE)
         after = _ported(task, data)
-        refused = _refused(task, data, after) if after != data else None
+        again = _read_again(task, after) if after != data else None
+        refused = _refused(task, data, after, again) if after != data else None
+        kept = (
+            no_longer_seen(task.language, task.issues, data, after, again.issues) if again and refused is None else ()
+        )
     except NotReadError as error:
         return task.lost(str(error))
     except (UnitError, DataError) as error:
@@ -92,27 +99,31 @@ def rewrite(root: Path, task: Rewrite, max_file_bytes: int) -> Rewritten:
         return task.lost(f"writing it failed: {type(error).__name__}: {error}")
     if refused is not None:
         return task.lost(refused)
-    return Rewritten(task.path, after if after != data else None)
+    return Rewritten(task.path, after if after != data else None, kept=kept)
 
 
-def _refused(task: Rewrite, data: bytes, after: bytes) -> str | None:
+def _read_again(task: Rewrite, after: bytes) -> FileReport | None:
+    """Return what rules find in a port; None where they do not read it."""
+    path = destination(task.language, task.path)
+    kinds = languages(path, after)
+    return findings(path, after, kinds)[0] if kinds else None
+
+
+def _refused(task: Rewrite, data: bytes, after: bytes, again: FileReport | None) -> str | None:
     """Return why a port is not offered; None where it is."""
     broken = identity_broken(task.language, task.path, data, after, task.reach)
     if broken is not None:
         return f"its NVIDIA side would change: {broken}"
-    moving = _not_steady(task, data, after)
+    moving = _not_steady(task, data, after, again) if again else None
     if moving is not None:
         return f"porting it again would change it again{moving}. It may be malformed: port it by hand"
     return None
 
 
-def _not_steady(task: Rewrite, data: bytes, after: bytes) -> str | None:
+def _not_steady(task: Rewrite, data: bytes, after: bytes, report: FileReport) -> str | None:
     """Return where a second port would change a port; None where it would not."""
     path = destination(task.language, task.path)
     kinds = languages(path, after)
-    if not kinds:
-        return None
-    report, _ = findings(path, after, kinds)
     if report.skipped:
         return f" (it could not be read again: {report.skipped.rstrip('.')})"
     held = {issue.unless for issue in task.issues}
@@ -122,9 +133,9 @@ def _not_steady(task: Rewrite, data: bytes, after: bytes) -> str | None:
         issues = _as_narrow(task, data, issues)
     if kinds[0] is Language.CUDA:
         issues = placed(issues, path, str(PurePosixPath(path).parent / PurePosixPath(task.reach).parent))
-    again = Rewrite(path, "", kinds[0], tuple(issues), task.reach)
+    second = Rewrite(path, "", kinds[0], tuple(issues), task.reach)
     try:
-        if not issues or _ported(again, after) == after:
+        if not issues or _ported(second, after) == after:
             return None
     except UnitError:  # what a second port would write cannot even be gated
         pass

@@ -30,7 +30,7 @@ from rocmend.core.beneath import Beneath, why_unsafe
 from rocmend.core.documents import MALFORMED, decompressed
 from rocmend.core.errors import DataError, UsageError
 from rocmend.port.git import tracked
-from rocmend.port.records import Change
+from rocmend.port.records import Change, KeptFinding
 
 __all__ = [
     "Entry",
@@ -61,6 +61,7 @@ _MOST_ENTRIES = 100_000
 _PERMISSIONS = 0o777
 
 _NUMBER = re.compile(r"[0-9]{4}")
+_RULE = re.compile(r"[A-Z]{2}[0-9]{2}")
 _DIGEST = re.compile(r"(?:[0-9a-f]{64})?")
 _NOT_OURS = re.compile(r"(?:\.git|\.rocmend|git~[0-9]+)[ .]*(?:::?.*)?", re.IGNORECASE | re.DOTALL)
 """Folders that a port never writes to, as file systems that fold names know them too."""
@@ -96,6 +97,7 @@ class Manifest(msgspec.Struct, frozen=True):
         keeps: Files that stay as they are: what is known of them stays in the generations that are undone.
         style: How CUDA sources were written: ``inplace`` or ``tree``.
         targets: The gfx targets that the port was for.
+        findings: What is left for a person and rules no longer see in the port.
     """
 
     entries: tuple[Entry, ...]
@@ -106,6 +108,7 @@ class Manifest(msgspec.Struct, frozen=True):
     keeps: tuple[str, ...] = ()
     style: str = ""
     targets: tuple[str, ...] = ()
+    findings: tuple[KeptFinding, ...] = ()
 
 
 def digest(data: bytes | None) -> str:
@@ -215,12 +218,12 @@ class Generation:
 def _wrong(manifest: Manifest) -> str:
     """Return what of a manifest no port writes; empty where all is as it should be."""
     counts = [len(part) for part in (manifest.entries, manifest.made_folders, manifest.drops, manifest.keeps)]
-    if max(counts) > _MOST_ENTRIES:
-        return f"it names more than {_MOST_ENTRIES:,} files"
+    if max(*counts, len(manifest.findings)) > _MOST_ENTRIES:
+        return f"it names more than {_MOST_ENTRIES:,} files or findings"
     paths = [entry.path for entry in manifest.entries]
     if len(set(paths)) < len(paths):
         return "it names a file twice"
-    for path in (*paths, *manifest.made_folders, *manifest.keeps):
+    for path in (*paths, *manifest.made_folders, *manifest.keeps, *{one.path for one in manifest.findings}):
         reason = why_unsafe(path) or ("" if path else "is empty")
         if not reason and any(_NOT_OURS.fullmatch(part) for part in path.split("/")):
             reason = "is within .git or .rocmend"
@@ -229,6 +232,9 @@ def _wrong(manifest: Manifest) -> str:
     for one in (text for entry in manifest.entries for text in (entry.before, entry.after)):
         if not _DIGEST.fullmatch(one):
             return f"{one[:80]!r} is not a SHA-256"
+    rule = next((one.rule for one in manifest.findings if not _RULE.fullmatch(one.rule)), None)
+    if rule is not None:
+        return f"{rule[:80]!r} is not the id of a rule"
     dropped = next((name for name in manifest.drops if not _NUMBER.fullmatch(name)), None)
     return "" if dropped is None else f"{dropped[:80]!r} is not the name of a port"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from rocmend.port.records import Issue
 
@@ -16,7 +16,8 @@ _MARK = re.compile(rb"(?:#|//|/\*|--|;)[ \t]*rocmend:[ \t]*ignore\[([A-Za-z0-9, 
 class Suppressions:
     """The suppressing comments of one file.
 
-    A comment holds for its own line, and where nothing else stands on its line, for the next line too.
+    A comment holds for its own line, and where nothing else stands on its line, for the next line of code too: also
+    for the one after the ``#endif``, where the comment ends what only ROCm compiles.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -29,7 +30,8 @@ class Suppressions:
             line = bisect_right(starts, match.start())
             self._by_line.setdefault(line, set()).update(names)
             if not data[starts[line - 1] : match.start()].strip(b" \t\xef\xbb\xbf"):
-                self._by_line.setdefault(line + 1, set()).update(names)
+                for held in _next_lines(data, starts, line):
+                    self._by_line.setdefault(held, set()).update(names)
 
     def hold_for(self, issue: Issue) -> bool:
         """Tell whether an issue's first or last line is marked with its rule."""
@@ -38,3 +40,30 @@ class Suppressions:
     def left(self, issues: Iterable[Issue]) -> tuple[Issue, ...]:
         """Return the issues that no comment suppresses."""
         return tuple(issue for issue in issues if not self._by_line or not self.hold_for(issue))
+
+
+_COMMENT = re.compile(rb"[ \t]*(?://|#[ \t]*rocmend:)")
+_DIRECTIVE = re.compile(rb"[ \t]*#[ \t]*(if|ifdef|ifndef|el\w+|endif)\b")
+
+
+def _next_lines(data: bytes, starts: list[int], line: int) -> Iterator[int]:
+    """Yield the lines that a comment alone on its line holds for: the next one, and the next one of code."""
+    yield line + 1
+    left = 0  # conditionals whose other branches are passed over, to their end
+    for number in range(line + 1, len(starts) + 1):
+        here = data[starts[number - 1] : starts[number] if number < len(starts) else len(data)]
+        directive = _DIRECTIVE.match(here)
+        if directive is None and not left and not _COMMENT.match(here):
+            yield number
+            return
+        if directive is None:
+            continue
+        if directive[1].startswith(b"if"):
+            if not left:
+                yield number
+                return
+            left += 1
+        elif directive[1] == b"endif":
+            left = max(0, left - 1)
+        elif not left:
+            left = 1

@@ -319,7 +319,8 @@ def _drop(tree: Beneath, name: str, keeps: Sequence[str]) -> None:
         tree.remove(path, _LAST)
         return
     tree.put(f"{path}/{INVERSE}", only(tree.read(f"{path}/{INVERSE}", MAX_TOTAL_BYTES), keeps))
-    tree.put(f"{path}/{MANIFEST}", _document(msgspec.structs.replace(manifest, entries=left)))
+    open_ = tuple(one for one in manifest.findings if one.path in keeps)
+    tree.put(f"{path}/{MANIFEST}", _document(msgspec.structs.replace(manifest, entries=left, findings=open_)))
     needed = {f"{entry.before}.zst" for entry in left}
     for original in tree.names(f"{path}/{ORIGINALS}"):
         if original not in needed:

@@ -64,7 +64,7 @@ class TreePlanner(Planner):
         changes = self.supplied(written, changes)
         kept = {change.path for change in changes}
         more = self.planned(changes, [one for one in written if one.path in kept])
-        return more._replace(made=others.made + more.made, files=others.files + more.files)
+        return more._replace(made=others.made + more.made, files=others.files + more.files, kept=others.kept)
 
     def hipified(self) -> Iterator[Written]:
         """Yield the CUDA sources as HIP."""

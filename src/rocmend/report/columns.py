@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from rich.cells import cell_len
@@ -14,6 +15,10 @@ _PROSE_LEAST = 14
 """… which are not readable in fewer than this."""
 
 
+_BETWEEN_WORDS = re.compile(r" (?!%(?!\w))")
+"""``95 %`` is one word."""
+
+
 def fold(text: str, room: int) -> list[str]:
     """Break a text into lines between its words; a word that is wider than the room has a line of its own.
 
@@ -23,7 +28,7 @@ def fold(text: str, room: int) -> list[str]:
     """
     lines = []
     for paragraph in text.split("\n"):
-        line, *words = paragraph.split(" ")
+        line, *words = _BETWEEN_WORDS.split(paragraph)
         for word in words:
             longer = f"{line} {word}"
             if cell_len(longer) <= room:
@@ -50,7 +55,13 @@ def widths(rows: Sequence[Sequence[str]], room: int, gap: int) -> list[int] | No
     """
     columns = list(zip(*rows, strict=True))
     natural = [max(cell_len(line) for cell in column for line in cell.split("\n")) for column in columns]
-    least = [max((cell_len(word) for cell in column for word in cell.split()), default=0) for column in columns]
+    least = [
+        max(
+            (cell_len(word) for cell in column for line in cell.split("\n") for word in _BETWEEN_WORDS.split(line)),
+            default=0,
+        )
+        for column in columns
+    ]
     least = [
         max(low, min(_PROSE_LEAST, high) if high > _PROSE else 0) for low, high in zip(least, natural, strict=True)
     ]

@@ -25,11 +25,24 @@ class Tone(StrEnum):
 
 
 class Cell(msgspec.Struct, frozen=True):
-    """A table cell with a tone; ``ref`` is the id of a card that says more."""
+    """A table cell with a tone.
+
+    Attributes:
+        text: What it says.
+        tone: How it is meant.
+        ref: The id of a card that says more.
+        note: A few words about it; HTML puts them on a line of their own.
+    """
 
     text: str
     tone: Tone = Tone.PLAIN
     ref: str = ""
+    note: str = ""
+
+    @property
+    def whole(self) -> str:
+        """Text and note on one line."""
+        return f"{self.text} {self.note}" if self.note else self.text
 
 
 class Text(msgspec.Struct, frozen=True, tag="text"):
@@ -393,6 +406,7 @@ class Section(msgspec.Struct, frozen=True, tag="section"):
         tone: How it is meant.
         folded: HTML shows the title alone until the reader opens it.
         beside: HTML puts it right after the section before it; a terminal shows it last.
+        detail: A terminal leaves it out, as it does details of cards.
     """
 
     title: str
@@ -400,6 +414,7 @@ class Section(msgspec.Struct, frozen=True, tag="section"):
     tone: Tone = Tone.PLAIN
     folded: bool = False
     beside: bool = False
+    detail: bool = False
 
 
 Picture = Bars | Ranges | Stacks | Topology | Timeline | Plot

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from markupsafe import Markup
 
 from rocmend import __version__
-from rocmend.report.document import Block, Card, Document, Picture, Section
+from rocmend.report.document import Block, Card, Document, Picture, Section, Table
 from rocmend.report.pictures.draw import draw
 from rocmend.report.pictures.tables import table_of
 from rocmend.report.visible import as_markdown, visible_in
@@ -120,6 +120,8 @@ def _environment() -> Environment:
     environment.globals.update(
         markdown=_markdown,
         inline=_inline,
+        kept=kept,
+        dense=_dense,
         ticked=_ticked,
         wraps=_WRAPPED.__contains__,
         anchor=anchor,
@@ -150,13 +152,28 @@ def _parser() -> MarkdownIt:
     return MarkdownIt("commonmark", {"html": False}).enable("table")
 
 
+_SHORT = 12
+"""Characters of a cell that needs no room for prose."""
+_SHARE = re.compile(r"(?<=\d) (?=%)")
+
+
+def kept(text: str) -> str:
+    """Return a text in which no line ends between a number and its per cent sign."""
+    return _SHARE.sub("\u00a0", text)
+
+
+def _dense(block: Table) -> bool:
+    """Return whether a table holds no more than a word or a figure in each cell beside its rows' names."""
+    return all(len(cell.text) <= _SHORT for row in block.rows for cell in row[1:])
+
+
 def _markdown(text: str) -> Markup:
-    return Markup(_parser().render(text))  # noqa: S704  raw HTML is off in the parser
+    return Markup(_parser().render(kept(text)))  # noqa: S704  raw HTML is off in the parser
 
 
 def _ticked(text: str) -> str:
     """Return the text of a cell; what stands in ticks is code."""
-    return _inline(text) if "`" in text else text
+    return _inline(text) if "`" in text else kept(text)
 
 
 def _inline(text: str) -> Markup:

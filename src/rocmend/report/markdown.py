@@ -100,7 +100,7 @@ def _block(block: Block, level: int) -> str:  # noqa: PLR0911  one line a kind o
 
 def _table(block: Table) -> str:
     lines = ["| " + " | ".join(_cell(column) for column in block.columns) + " |", "|" + "---|" * len(block.columns)]
-    lines += ["| " + " | ".join(_cell(cell.text) for cell in row) + " |" for row in block.rows]
+    lines += ["| " + " | ".join(_cell(cell.whole) for cell in row) + " |" for row in block.rows]
     return (f"*{_line(block.caption)}*\n\n" if block.caption else "") + "\n".join(lines)
 
 

@@ -77,7 +77,12 @@ def _table(table: Table, redactor: Redactor) -> Table:
         cells = zip(names, row, strict=False)
         rows.append(
             tuple(
-                msgspec.structs.replace(cell, text=redactor.field(name, cell.text), ref=redactor.text(cell.ref))
+                msgspec.structs.replace(
+                    cell,
+                    text=redactor.field(name, cell.text),
+                    ref=redactor.text(cell.ref),
+                    note=redactor.field(name, cell.note),
+                )
                 for name, cell in cells
             )
         )

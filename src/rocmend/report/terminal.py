@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TextIO, get_args
 
@@ -42,6 +43,8 @@ _GAP = 3
 """Between the columns of a table."""
 _TWO_LINES = 2
 """Columns of a table beyond which a row that is too wide is two lines."""
+_PLAIN_LINES = re.compile(r"(?:(?![-#>|\d`~\s])[^\n]*\n\n?)?(?:- [^\n]*\n)*(?:- [^\n]*)?|[^\n]*")
+"""A line, a list, or a line and the list that it introduces."""
 _MAX_WIDTH = 110
 _MIN_WIDTH = 40
 
@@ -81,11 +84,16 @@ class _Printer:
         if document.summary:
             self._wrapped(document.summary, _STYLE[document.tone])
         for block in sorted(document.blocks, key=lambda block: isinstance(block, Section) and block.beside):
-            self.console.print()
-            self.block(block, 0)
+            if self._shown(block):
+                self.console.print()
+                self.block(block, 0)
         if document.footer:
             self.console.print()
-            self._wrapped(plain(document.footer), "dim")
+            for line in document.footer.split("\n"):
+                self._wrapped(plain(line), "dim")
+
+    def _shown(self, block: Block) -> bool:
+        return self.details or not (isinstance(block, Section) and block.detail)
 
     def _wrapped(self, text: str, style: str = "", indent: int = 0, hang: int = 0) -> None:
         """Print text wrapped to the width, continuation lines indented by ``hang`` more; no word is broken."""
@@ -133,14 +141,16 @@ class _Printer:
 
     def _section(self, block: Section, indent: int) -> None:
         self._wrapped(block.title, "bold underline", indent)
-        for number, item in enumerate(block.blocks):
-            if number and isinstance(item, (Card, Section, Table, Tiles, Picture)):
+        before: Block | None = None
+        for item in filter(self._shown, block.blocks):
+            if (before and isinstance(item, (Card, Section, Table, Tiles, Picture))) or isinstance(before, Table):
                 self.console.print()
             self.block(item, indent)
+            before = item
 
     def _text(self, block: Text, indent: int) -> None:
         lines = block.markdown.strip().splitlines()
-        if len(lines) <= 1 or all(line.startswith("- ") for line in lines):
+        if _PLAIN_LINES.fullmatch("\n".join(lines)):
             for line in lines or [""]:
                 self._wrapped(plain(line), _STYLE[block.tone], indent, 2 if line.startswith("- ") else 0)
             return
@@ -219,34 +229,59 @@ class _Printer:
 
         if block.caption:
             self._wrapped(block.caption, "italic", indent)
-        rows = [list(block.columns), *([cell.text for cell in row] for row in block.rows)]
+        rows = [list(block.columns), *([cell.whole for cell in row] for row in block.rows)]
         key, room = block.key, self.console.width - indent
         if not block.stacked:
             found = widths(rows, room, _GAP)
-            if found is not None:
+            noted = any(cell.note for row in block.rows for cell in row)  # a figure and its note, broken, are no help
+            if found is not None and not (noted and _broken(rows, found)):
                 self._rows(block, found, indent, -1)
                 return
-            if len(block.columns) > _TWO_LINES and max(_longest(row[key]) for row in rows) <= room:
+            if len(block.columns) > _TWO_LINES and not noted and max(_longest(row[key]) for row in rows) <= room:
                 found = widths([row[:key] + row[key + 1 :] for row in rows], room - _INDENT, _GAP)
                 if found is not None:
                     self._rows(block, found, indent, key)
                     return
+        self._lines(block, indent)
+
+    def _lines(self, block: Table, indent: int) -> None:
+        """Print each row as a block: its key, then a line for each other cell with the column's name before it."""
+        from rich.cells import cell_len
+
+        others = [column for place, column in enumerate(block.columns) if place != block.key]
+        room = self.console.width - indent - _INDENT
+        label_width = 0 if block.stacked else max(map(cell_len, others), default=0) + 2
+        words = [_longest(cell.whole) for row in block.rows for place, cell in enumerate(row) if place != block.key]
+        if label_width > min(room * 2 // 5, room - max(words, default=0)):
+            label_width = 0
+        notes = [cell_len(cell.note) for row in block.rows for cell in row if cell.note]
+        texts = [cell_len(cell.text) for row in block.rows for place, cell in enumerate(row) if place != block.key]
+        shares = [label_width - 1, max(texts, default=0), max(notes, default=0)]
+        beside = bool(notes and label_width) and sum(shares) + 2 * _INDENT <= room
         for number, row in enumerate(block.rows):
             if number and not block.stacked:
                 self.console.print()
             cells = list(zip(block.columns, row, strict=True))
-            for place, (column, cell) in enumerate([cells.pop(key), *cells]):
-                if cell.text:
-                    label = f"{column}: " if column and (place or not block.stacked) else ""
-                    style = _STYLE[cell.tone] or ("bold" if block.stacked and not place else "")
-                    self._wrapped(label + cell.text, style, indent + (_INDENT if place else 0), _INDENT)
+            for place, (column, cell) in enumerate([cells.pop(block.key), *cells]):
+                if not cell.text:
+                    continue
+                label = f"{column}: " if column and (place or not block.stacked) else ""
+                style = _STYLE[cell.tone] or ("bold" if not place and (block.stacked or not column) else "")
+                if not place:
+                    self._wrapped(label + cell.whole, style, indent, _INDENT)
+                elif beside:
+                    parts = [(label.rstrip(), ""), (cell.text, style), (cell.note, style)]
+                    self._line(parts, shares, indent + _INDENT, _INDENT)
+                else:
+                    whole = label.ljust(label_width) + cell.whole
+                    self._wrapped(whole, style, indent + _INDENT, label_width or _INDENT)
 
     def _rows(self, block: Table, widths: Sequence[int], indent: int, apart: int) -> None:
         """Print the head and the rows of a table, the column ``apart`` of each in a line of its own."""
         head = [(column, "bold") for column in block.columns]
         inner = indent + (_INDENT if apart >= 0 else 0)
         for number, cells in enumerate(
-            [head, *([(cell.text, _STYLE[cell.tone]) for cell in row] for row in block.rows)]
+            [head, *([(cell.whole, _STYLE[cell.tone]) for cell in row] for row in block.rows)]
         ):
             if apart >= 0:
                 self._wrapped(*cells.pop(apart), indent)
@@ -332,6 +367,13 @@ class _Printer:
             self._wrapped(" ".join(filter(None, (needs, risk))), "", indent)
 
 
+def _broken(rows: Sequence[Sequence[str]], widths: Sequence[int]) -> bool:
+    """Return whether a cell does not fit on a line of its column."""
+    from rich.cells import cell_len
+
+    return any(cell_len(cell) > width for row in rows for cell, width in zip(row, widths, strict=True))
+
+
 def _longest(text: str) -> int:
     """Return the width of the longest word."""
     from rich.cells import cell_len
@@ -346,4 +388,4 @@ def plain(markdown: str) -> str:
     text = re.sub(r"\[([^\]]+)\]\(([^)\s]+)\)", r"\1 (\2)", " ".join(markdown.split()))
     text = re.sub(r"(\*\*|__)(.+?)\1", r"\2", text)
     text = re.sub(r"(?<!\\)`([^`]+)`", r"\1", text)
-    return re.sub(r"\\([*_<\[\\`&!#>~])", r"\1", text)
+    return re.sub(r"\\([*_<\[\\`&!#>~|])", r"\1", text)

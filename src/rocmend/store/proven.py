@@ -52,7 +52,7 @@ class Proven(msgspec.Struct, frozen=True):
 def subject_of(evidence: Evidence) -> str:
     """Return what a record proves something about: ``probe matmul``; the dtype, setting or shape is left out."""
     name = evidence.subject.partition(" @ ")[0]
-    parts = name.split("/") if evidence.kind == "bench" else name.split(":")
+    parts = name.split("/") if evidence.kind in {"bench", "calibration"} else name.split(":")
     return f"{evidence.kind} {parts[0]}"
 
 

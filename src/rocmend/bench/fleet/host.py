@@ -19,14 +19,15 @@ import msgspec
 
 from rocmend import __version__
 from rocmend.bench.fleet.health import OWN_COMMAND, Checkup
-from rocmend.bench.fleet.lock import BusyError, measuring
 from rocmend.bench.fleet.messages import PROTOCOL, Busy, Doing, Ended, Health, Hello, Message, Ran, parts_of
+from rocmend.bench.lock import BusyError, measuring
 from rocmend.bench.records import KIND
 from rocmend.core.documents import MALFORMED, read_document
 from rocmend.core.errors import RocmendError, UsageError
 from rocmend.core.files import make_private
 from rocmend.core.places import data_home
 from rocmend.core.scratch import ScratchFolder
+from rocmend.core.variables import MEASURING, PROGRESS
 from rocmend.core.verdict import Verdict
 from rocmend.core.visible import one_line
 from rocmend.report.envelope import CLEAN, FAILED, FINDINGS
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
     from rocmend.core.redact import Redactor
     from rocmend.store.records import StoredEvidence
 
-PROGRESS_VARIABLE = "ROCMEND_PROGRESS"
-"""Makes a command whose result goes to a file say its progress in lines."""
 VISIBLE = ("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
 """Variables that show a program one GPU alone."""
 RUN = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
@@ -197,7 +196,7 @@ class _Host:
             spec = AttemptSpec(
                 f"bench {suite}",
                 Command((*OWN_COMMAND, "bench", *self.words, *options)),
-                env={**env, PROGRESS_VARIABLE: "1"},
+                env={**env, PROGRESS: "1", MEASURING: "1"},
                 limits=Limits(total_s=LONGEST_S, silence_s=LONGEST_S),
             )
             self.emit(Doing("goes on with the run" if resume else "starts the benchmark", gpu))

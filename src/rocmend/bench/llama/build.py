@@ -19,6 +19,7 @@ PROGRAM = "llama-bench"
 ASKING = Limits(total_s=120.0, silence_s=90.0)
 """Limits of a question such as --help: a driver that loads slowly, or hangs, while it is asked."""
 _OPTION = re.compile(r"^\s{0,8}(-[\w-]+(?:,? {1,8}-[\w-]+|,\s*-[\w-]+)*)(?:\s+(<[^>]*>|\[[^\]]*\]))?")
+_DEFAULT = re.compile(r"\(default: ([^)\s]{1,100})\)")
 _CHOICE = re.compile(r"[\w+.-]+")
 _DEVICE = re.compile(r"^\s{1,8}([A-Za-z]+\d+): (.{1,200}?)(?: \((\d+) MiB.*)?$")
 _INIT_DEVICE = re.compile(r"^ *Device (\d+): (.{1,200}?), (?:gfx|compute|VMM)")
@@ -73,13 +74,20 @@ class Help(msgspec.Struct, frozen=True):
 
     Attributes:
         values: Each spelling to what it takes, as printed: ``<0|1>``; empty where nothing is printed.
+        defaults: Each spelling to the default that is printed.
     """
 
     values: dict[str, str]
+    defaults: dict[str, str] = {}
 
     def has(self, *spellings: str) -> str:
         """Return the first of these spellings that the program has; empty where it has none."""
         return next((name for name in spellings if name in self.values), "")
+
+    def number(self, *spellings: str) -> int:
+        """Return the default of an option, a number above 0; 0 where its help gives none."""
+        text = self.defaults.get(self.has(*spellings), "")
+        return int(text) if text.isdecimal() else 0
 
     def choices(self, spelling: str) -> tuple[str, ...]:
         """Return the words that an option takes, as its help lists them; empty where it lists none."""
@@ -90,13 +98,16 @@ class Help(msgspec.Struct, frozen=True):
 def parse_help(lines: Sequence[str]) -> Help:
     """Read the options from what --help printed; lines that say DEPRECATED are left out."""
     values: dict[str, str] = {}
+    defaults: dict[str, str] = {}
     for line in lines:
         match = _OPTION.match(line[:400])
         if match is None or "DEPRECATED" in line:
             continue
         for name in re.findall(r"(?<![\w-])-{1,2}[A-Za-z][\w-]*", match[1]):
             values.setdefault(name, match[2] or "")
-    return Help(values)
+            if default := _DEFAULT.search(line[:400]):
+                defaults.setdefault(name, default[1])
+    return Help(values, defaults)
 
 
 class Device(msgspec.Struct, frozen=True):

@@ -10,6 +10,8 @@ from rocmend.bench.llama.backends import Backend
 from rocmend.bench.llama.build import Build
 
 ALL_LAYERS = "99"
+_BATCH = 2048
+"""llama-bench's logical batch size where its help gives none."""
 
 
 class Chosen(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -20,18 +22,24 @@ class Chosen(msgspec.Struct, frozen=True, omit_defaults=True):
         load: ``mmap``, ``none``.
         ubatch: Physical batch size; 0 for the build's default.
         threads: Processor threads; 0 for the build's default.
+        batch: Logical batch size; 0 for the build's default.
+        calibrated: The batch sizes are those that were found to be the fastest.
     """
 
     flash_attention: str = ""
     load: str = ""
     ubatch: int = 0
     threads: int = 0
+    batch: int = 0
+    calibrated: bool = False
 
     def label(self) -> str:
         """Return them in short: ``fa=on,ub=1024``."""
         parts = [f"fa={self.flash_attention}"] if self.flash_attention else []
         parts += [f"load={self.load}"] if self.load else []
-        parts += [f"ub={self.ubatch}"] if self.ubatch else []
+        sizes = [f"ub={self.ubatch}"] if self.ubatch else []
+        sizes += [f"b={self.batch}"] if self.batch else []
+        parts += ["ub=auto"] if self.calibrated else sizes  # whatever is found: runs are compared by their settings
         parts += [f"t={self.threads}"] if self.threads else []
         return ",".join(parts)
 
@@ -47,6 +55,8 @@ def lacking(build: Build, chosen: Chosen, depth: int) -> str:
         return "this build has no option for mmap"
     if chosen.ubatch and not has("-ub", "--ubatch-size"):
         return "this build has no option for the physical batch size (-ub)"
+    if chosen.batch and not has("-b", "--batch-size"):
+        return "this build has no option for the logical batch size (-b)"
     return ""
 
 
@@ -70,11 +80,17 @@ def arguments(build: Build, model: Path, backend: Backend, chosen: Chosen) -> li
     argv += _load(build, chosen.load)
     if chosen.ubatch:
         argv += [has("-ub", "--ubatch-size"), str(chosen.ubatch)]
-        if chosen.ubatch > 2048 and (batch := has("-b", "--batch-size")):
-            argv += [batch, str(chosen.ubatch)]
+    batch = chosen.batch or (chosen.ubatch if chosen.ubatch > default_batch(build) else 0)
+    if batch and (name := has("-b", "--batch-size")):
+        argv += [name, str(batch)]  # llama.cpp cuts the physical batch down to the logical one without a word
     if chosen.threads and (name := has("-t", "--threads")):
         argv += [name, str(chosen.threads)]
     return argv
+
+
+def default_batch(build: Build) -> int:
+    """Return the logical batch size that a build takes of itself."""
+    return build.help.number("-b", "--batch-size") or _BATCH
 
 
 def _flag(build: Build, name: str, *, on: bool) -> str:

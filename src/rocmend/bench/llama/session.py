@@ -42,9 +42,10 @@ class LlamaSession(Session):
         checker: Compares what the build generates; None where that is not asked for.
         longest_s: Seconds that a start may take; 0 for a limit that follows from the model and the test.
         stop: Asked often.
+        proves: Find out which device computes, and compare what is generated, before anything is timed.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917  it is made in one place
+    def __init__(  # noqa: PLR0913, PLR0917  it is made in two places
         self,
         build: Build,
         model: Path,
@@ -54,10 +55,12 @@ class LlamaSession(Session):
         checker: Checker | None,
         longest_s: float,
         stop: Stop,
+        *,
+        proves: bool = True,
     ) -> None:
         self.build, self.model, self.backend, self.chosen = build, model, backend, chosen
         self._size, self._checker, self._longest_s, self._stop = size_bytes, checker, longest_s, stop
-        self._first: Prepared | None = None
+        self._first = None if proves else Prepared(Verdict.PASS)
         self._rate: dict[str, float] = {}
 
     def prepare(self, case: Case) -> Prepared:

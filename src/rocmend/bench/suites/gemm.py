@@ -34,7 +34,7 @@ _THROUGH = {**_UNSET, "ROCBLAS_USE_HIPBLASLT": "1", "TORCH_BLAS_PREFER_HIPBLASLT
 _DIRECT = {**_UNSET, "ROCBLAS_USE_HIPBLASLT": "1", "TORCH_BLAS_PREFER_HIPBLASLT": "1"}
 _TUNED = {**_UNSET, "PYTORCH_TUNABLEOP_ENABLED": "1", "PYTORCH_TUNABLEOP_TUNING": "1"}
 
-DEFAULT = Setting("default", _UNSET, note="nothing set: torch and rocBLAS choose")
+DEFAULT = Setting("default", _UNSET, note="torch and rocBLAS choose")
 ROCBLAS = Setting(
     "rocblas", _WITHOUT, {"blas": "hipblas"}, "torch calls rocBLAS, which takes its own kernels (Tensile)"
 )
@@ -46,7 +46,7 @@ SETTINGS = (DEFAULT, ROCBLAS, THROUGH, HIPBLASLT, TUNED)
 _PEAKS = {"float64": "fp64", "float32": "fp32", "tf32": "xf32", "float16": "fp16", "bfloat16": "bf16", "float8": "fp8",
           "int8": "int8"}  # fmt: skip
 _LT_ALONE = {"float8", "int8"}
-MEMORY, MEASURED = "memory bandwidth of the product", "memory bandwidth measured"
+MEMORY, MEASURED = "specified memory bandwidth", "measured memory bandwidth"
 
 
 class _Reached:

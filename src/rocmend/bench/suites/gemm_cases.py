@@ -158,7 +158,7 @@ def group_of(case: Case) -> str:
     if case.parameters.get("pad"):
         return "strided"
     if min(m, n) <= 32:
-        return "few rows (decode)"
+        return "few-row (decode)"
     return "square" if m == n == k else "rectangular (prompt)"
 
 

@@ -67,7 +67,7 @@ def conclusions(results: Sequence[Measured]) -> list[Conclusion]:
         mine = {kind: one for (setting, kind), one in found.items() if setting == name}
         if mine:
             said.append(_said(name, mine, names[0]))
-    return [*([_use(found, names[0])] if found else []), *said, *_ceilings(timed)]
+    return [*_use(found, names[0]), *said, *_ceilings(timed)]
 
 
 def _ceilings(timed: Sequence[Measured]) -> list[Conclusion]:
@@ -95,21 +95,32 @@ def _percent(result: Measured, bound: Bound) -> str:
     return f"{(result.figure or 0.0) / bound.figure * 100:.0f} %"
 
 
-def _use(found: Mapping[tuple[str, str], _Pooled], first: str) -> Conclusion:
-    """Say for each kind of product which setting to use: the fastest of those that are shown to be faster."""
-    parts, evidence, none = [], [], []
+def _use(found: Mapping[tuple[str, str], _Pooled], first: str) -> list[Conclusion]:
+    """Say which setting to use for which kinds of product: the fastest of those that are shown to be faster."""
+    gains: dict[str, list[str]] = {}
+    evidence: dict[str, list[str]] = {}
+    variables = {}
     for kind in dict.fromkeys(kind for _, kind in found):
         many = [one for (_, other), one in found.items() if other == kind]
         faster = [one for one in many if one.whole.difference is Difference.FASTER]
         best = max(faster, key=lambda one: one.whole.ratio, default=None)
-        evidence += [subject_of(result.case, result.setting) for one in many for result in one.results]
-        if best is None:
-            none.append(kind)
-        else:
-            parts.append(f"For {kind} products use {best.setting.id}, {_interval(best)}: {_how(best.setting)}.")
-    if none:
-        parts.append(f"For {_listed(none)} products use {first}: no other setting is shown to be faster.")
-    return Conclusion("use", " ".join(parts), tuple(evidence), shown=len(parts) > bool(none))
+        name = best.setting.id if best else first
+        gains.setdefault(name, []).append(f"{_change(best)} for {kind}" if best else kind)
+        evidence.setdefault(name, []).extend(
+            subject_of(result.case, result.setting) for one in many for result in one.results
+        )
+        variables[name] = f" ({_how(best.setting)})" if best else ""
+    return [
+        Conclusion(
+            "use",
+            f"Use {name}{variables[name]}: {_listed(kinds)} products."
+            if name != first
+            else f"Use {first} for {_listed(kinds)} products: no other setting is shown to be faster.",
+            tuple(evidence[name]),
+            shown=name != first,
+        )
+        for name, kinds in sorted(gains.items(), key=lambda item: item[0] == first)
+    ]
 
 
 def _how(setting: Setting) -> str:
@@ -121,14 +132,9 @@ def _said(name: str, kinds: Mapping[str, _Pooled], first: str) -> Conclusion:
     """Say what a setting does to each kind of product."""
     words, odd, evidence = [], [], []
     for kind, one in kinds.items():
-        total = count_text(len(one.each), f"{kind} product")
         shown = one.whole.difference in {Difference.FASTER, Difference.SLOWER}
-        counts = [
-            f"{word.value} on {one.count(word)}" for word in (Difference.FASTER, Difference.SLOWER) if one.count(word)
-        ]
-        more = f", {' and '.join(counts)}" if counts else ""
-        none = f"no difference above {MARGIN * 100:.0f} % shown {_range(one)}"
-        words.append(f"{total} {_interval(one) if shown else none}{more}")
+        none = f"no difference above {MARGIN * 100:.0f} % shown"
+        words.append(f"{kind} {_change(one) if shown else none} ({_ends(one)}, {_counts(one)})")
         against = Difference.SLOWER if one.whole.ratio > 1 else Difference.FASTER
         odd += [
             f"{result.case.title or result.case.id} ({made.difference.value})"
@@ -136,7 +142,7 @@ def _said(name: str, kinds: Mapping[str, _Pooled], first: str) -> Conclusion:
             if shown and made.difference is against
         ]
         evidence += [subject_of(result.case, result.setting) for result in one.results]
-    text = f"{name} against {first}: {'; '.join(words)}."
+    text = f"{name} against {first}, with 95 % intervals: {'; '.join(words)}."
     if odd:
         more = f" and {len(odd) - _MOST_NAMED} more" if len(odd) > _MOST_NAMED else ""
         text += f" Unlike the others of their kind: {', '.join(odd[:_MOST_NAMED])}{more}."
@@ -144,18 +150,29 @@ def _said(name: str, kinds: Mapping[str, _Pooled], first: str) -> Conclusion:
     return Conclusion("setting", text, tuple(evidence), shown=shown)
 
 
-def _interval(one: _Pooled) -> str:
-    """Return ``12 % slower (95 % interval 9 to 14 %)``."""
+def _counts(one: _Pooled) -> str:
+    """Return how many products there are; where they do not all agree with the whole, how many came out how."""
+    total = count_text(len(one.each), "product")
+    kinds = (Difference.FASTER, Difference.SLOWER)
+    counts = [f"{kind.value} on {one.count(kind)}" for kind in kinds if one.count(kind)]
+    agree = one.count(one.whole.difference) == len(one.each)
+    return total if agree or not counts else f"{' and '.join(counts)} of {total}"
+
+
+def _change(one: _Pooled) -> str:
+    """Return ``12 % slower``."""
+    change = (one.whole.ratio - 1) * 100
+    return f"{abs(change):.{0 if abs(change) >= _WHOLE else 1}f} % {'faster' if change > 0 else 'slower'}"
+
+
+def _ends(one: _Pooled) -> str:
+    """Return the ends of the interval, ``9 to 14 %``: of the change where one is shown, else of the difference."""
     whole = one.whole
-    word = "faster" if whole.ratio > 1 else "slower"
-    ends = sorted(abs(end - 1) * 100 for end in (whole.low, whole.high))
-    digits = 0 if ends[1] >= _WHOLE else 1
-    text = f"{abs(whole.ratio - 1) * 100:.{digits}f} % {word}"
-    return f"{text} (95 % interval {ends[0]:.{digits}f} to {ends[1]:.{digits}f} %)"
-
-
-def _range(one: _Pooled) -> str:
-    return f"(95 % interval {(one.whole.low - 1) * 100:+.1f} to {(one.whole.high - 1) * 100:+.1f} %)"
+    if whole.difference not in {Difference.FASTER, Difference.SLOWER}:
+        return f"{(whole.low - 1) * 100:+.1f} to {(whole.high - 1) * 100:+.1f} %"
+    low, high = sorted(abs(end - 1) * 100 for end in (whole.low, whole.high))
+    digits = 0 if high >= _WHOLE and round(low) != round(high) else 1
+    return f"{low:.{digits}f} to {high:.{digits}f} %"
 
 
 def _listed(words: Sequence[str]) -> str:

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import msgspec
 
+from rocmend.bench.calibration import Beginning, Calibration
 from rocmend.bench.case import Case, Setting
+from rocmend.bench.llama import calibrate
 from rocmend.bench.llama.backends import Backend
 from rocmend.bench.llama.build import Build
 from rocmend.bench.llama.check import Checker
@@ -90,17 +92,26 @@ class Llama(Suite):
         ways: How it is run; others are compared with the first.
         check: Compare what is generated with the processor's output.
         longest_s: Seconds that one start of llama-bench may take; 0 for a limit that follows from the model.
+        sizes: Batch sizes that are tried for the ways that leave theirs to be found.
     """
 
     name = "llama"
 
     def __init__(  # noqa: PLR0913  it is made in one place
-        self, model: Model, path: Path, tests: Tests, ways: Sequence[Way], *, check: bool = True, longest_s: float = 0.0
+        self,
+        model: Model,
+        path: Path,
+        tests: Tests,
+        ways: Sequence[Way],
+        *,
+        check: bool = True,
+        longest_s: float = 0.0,
+        sizes: Sequence[int] = calibrate.SIZES,
     ) -> None:
         self.model, self._path, self._ways = model, path, {way.id: way for way in ways}
         self._cases = tests.cases(model)
         self._checker = Checker(path, model.size_bytes) if check else None
-        self._longest_s = longest_s
+        self._longest_s, self._sizes, self._tests = longest_s, sizes, tests
         kind = " ".join(part for part in (model.architecture, model.quantization) if part)
         self.title = f"llama.cpp: {model.name}{f' ({kind})' if kind else ''}"
 
@@ -112,6 +123,32 @@ class Llama(Suite):
         """Return the ways."""
         return [_setting(way) for way in self._ways.values()]
 
+    def begin(self, beginning: Beginning) -> None:
+        """Find the batch sizes of the ways that leave them to be found."""
+        prompt = max(calibrate.PROMPT, *self._tests.prompts, 0)
+        depth = min(self._tests.depths)
+        room = self.model.context - depth
+        case = _case(self.model, min(prompt, room) if room > 0 else prompt, 0, depth)
+        for name in beginning.settings:
+            way = self._ways[name]
+            if not way.chosen.calibrated:
+                continue
+            found = next((one for one in beginning.kept if (one.setting, one.case) == (name, case.id)), None)
+            if found is None:
+                found = self._calibrated(way, case, beginning)
+                if found is None:
+                    return
+                beginning.keep(found)
+            self._ways[name] = _with(way, found.chosen)
+            if found.quarantine:
+                return
+
+    def _calibrated(self, way: Way, case: Case, beginning: Beginning) -> Calibration | None:
+        def opened(options: calibrate.Options, proves: bool) -> Session:
+            return self._session(_with(way, options), beginning.stop, proves=proves)
+
+        return calibrate.Calibrator(way.id, case, way.build, self._sizes, opened, beginning).find()
+
     def applies(self, case: Case, setting: Setting) -> str:
         """Say which option of the case the build does not have."""
         way = self._ways[setting.id]
@@ -119,10 +156,18 @@ class Llama(Suite):
 
     def open(self, setting: Setting, stop: Stop) -> Session:
         """Return what starts llama-bench for each block."""
-        way = self._ways[setting.id]
+        return self._session(self._ways[setting.id], stop, self._checker)
+
+    def _session(self, way: Way, stop: Stop, checker: Checker | None = None, *, proves: bool = True) -> LlamaSession:
+        size, longest_s = self.model.size_bytes, self._longest_s
         return LlamaSession(
-            way.build, self._path, self.model.size_bytes, way.backend, way.chosen, self._checker, self._longest_s, stop
+            way.build, self._path, size, way.backend, way.chosen, checker, longest_s, stop, proves=proves
         )
+
+
+def _with(way: Way, options: calibrate.Options) -> Way:
+    """Return a way with other batch sizes."""
+    return msgspec.structs.replace(way, chosen=msgspec.structs.replace(way.chosen, **options))
 
 
 def _setting(way: Way) -> Setting:

@@ -16,7 +16,7 @@ from rocmend.bench.records import Measured, subject_of
 from rocmend.bench.session import Block, Prepared, Session, Stop, Subject
 from rocmend.bench.stats import Difference
 from rocmend.bench.suite import Bound, Suite
-from rocmend.core.units import parse_size, size_text
+from rocmend.core.units import parse_size, share_text, size_text
 
 if TYPE_CHECKING:
     from rocmend.machine.facts import Machine
@@ -37,7 +37,7 @@ BEYOND_CACHES = 512 << 20
 """Bytes of all arrays from which on no cache of a GPU serves them."""
 _ARRAYS = 4
 """Arrays of a case at most, on either side."""
-PRODUCT = "memory bandwidth of the product"
+PRODUCT = "specified memory bandwidth"
 LINK = "PCIe link"
 
 
@@ -213,7 +213,7 @@ def _figure(result: Measured) -> str:
 
 def _of_bound(result: Measured) -> str:
     bound = next(iter(result.bounds), None)
-    return f", {(result.figure or 0.0) / bound.figure:.0%} of the {bound.name}" if bound else ""
+    return f", {share_text((result.figure or 0.0) / bound.figure)} of the {bound.name}" if bound else ""
 
 
 def _pinned(test: str, pinned: Measured, pageable: Measured) -> Conclusion:

@@ -48,9 +48,10 @@ def gpu_numbers(_ctx: click.Context, _parameter: click.Parameter, text: str) -> 
 def command(words: tuple[str, ...], gpus: str, run_id: str, messages: bool, output_format: str) -> None:
     """Run a benchmark alone here, between two health checks.
 
-    Only one such run, of all users, is on a machine at a time; a plain `rocmend bench` does not wait for it. The checks
-    are products with a known result, resets and other lines of the kernel log, uncorrected memory errors. A machine
-    that is not healthy before is not measured. This is what `rocmend bench … --hosts` starts on each host.
+    Only one benchmark, of all users, is on a machine at a time: this one is refused while another one measures, and a
+    plain `rocmend bench` waits for it. The checks are products with a known result, resets and other lines of the
+    kernel log, uncorrected memory errors. A machine that is not healthy before is not measured. This is what
+    `rocmend bench … --hosts` starts on each host.
     Results are kept in a store of this run alone for two weeks. Exit code 1 means that something has no figure, or that
     the machine is not healthy.
     """

@@ -14,10 +14,8 @@ from rocmend.cli.bench import bench_options, run_bench
 from rocmend.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from rocmend.bench.records import BenchRun
     from rocmend.bench.suite import Suite
     from rocmend.cli.bench import Bench, BenchOptions
-    from rocmend.report.document import Block
 
 _SHAPE = re.compile(r"([1-9]\d{0,6})x([1-9]\d{0,6})x([1-9]\d{0,6})")
 
@@ -115,9 +113,4 @@ def command(
         asked = any(fnmatchcase("tunableop", glob) for glob in common.settings)
         return Gemm(bench.torch, cases, device, tune=tune or asked)
 
-    def pictures(run: BenchRun) -> list[Block]:
-        from rocmend.cli.views.bench_gemm import rooflines
-
-        return rooflines(run)
-
-    run_bench("bench gemm", common, make, pictures)
+    run_bench("bench gemm", common, make)

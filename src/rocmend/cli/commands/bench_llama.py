@@ -15,10 +15,8 @@ from rocmend.core.errors import UsageError
 
 if TYPE_CHECKING:
     from rocmend.bench.llama.options import Chosen
-    from rocmend.bench.records import BenchRun
     from rocmend.bench.suites.llama import Llama, Tests
     from rocmend.cli.bench import BenchOptions
-    from rocmend.report.document import Block
 
 _MOST_TOKENS = 1 << 20
 _EITHER = {"off": ("off",), "on": ("on",), "both": ("off", "on")}
@@ -55,6 +53,7 @@ def _builds(_ctx: click.Context, _parameter: click.Parameter, texts: tuple[str, 
     examples=(
         ("rocmend bench llama --model model.gguf", "the llama-bench on PATH, each back end that it has"),
         ("rocmend bench llama --model model.gguf --depth 0,2048,8192,32768", "how speed falls with a longer context"),
+        ("rocmend bench llama --model model.gguf --calibrate", "with the batch size that reads prompts fastest"),
         (
             "rocmend bench llama --model model.gguf --build new=new/bin --build old=old/bin",
             "two builds",
@@ -92,6 +91,12 @@ def _builds(_ctx: click.Context, _parameter: click.Parameter, texts: tuple[str, 
     help="Tokens that the context holds before.",
 )
 @click.option("--ubatch", metavar="N,N", default="", callback=_numbers, help="Physical batch sizes to compare.")
+@click.option(
+    "--calibrate",
+    is_flag=True,
+    help="First find the batch size (-ub, -b) that reads a prompt fastest, for each back end: of 64 to 2048, or of "
+    "those that --ubatch names.",
+)
 @click.option("--flash-attention", type=OneOf(_EITHER), default=None, help="Without, with, or both compared.")
 @click.option("--load", type=OneOf(_LOADS), default=None, help="How the model is read: mapped, or copied (none).")
 @click.option("--threads", type=click.IntRange(1, 1024), default=None, help="Processor threads.")
@@ -112,6 +117,7 @@ def command(
     generate: tuple[int, ...],
     depth: tuple[int, ...],
     ubatch: tuple[int, ...],
+    calibrate: bool,
     flash_attention: str | None,
     load: str | None,
     threads: int | None,
@@ -126,35 +132,42 @@ def command(
     read from llama.cpp's output. Where llama-completion or llama-perplexity lies beside llama-bench, its output is
     compared with the CPU's; a wrong one gets no figure. Exit code 1 means that something has no figure.
     """
+    from rocmend.bench.llama.calibrate import SIZES
     from rocmend.bench.llama.options import Chosen
     from rocmend.bench.suites.llama import QUICK, STANDARD, Tests
 
     if not depth or not any((*prompt, *generate)):
         raise UsageError("--prompt", "nothing is left to measure.", next_step="Give --prompt 512 or --generate 128.")
     tests = Tests(tuple(filter(None, prompt)), tuple(filter(None, generate)), depth)
+    sizes = tuple(filter(None, ubatch))
+    if calibrate and not tests.prompts:
+        raise UsageError(
+            "--calibrate", "it finds what reads prompts fastest, and there are none.", next_step="Give --prompt 512."
+        )
     chosen = [
-        Chosen(attention, how, batch, threads or 0)
+        Chosen(attention, how, batch, threads or 0, calibrated=calibrate)
         for attention, how, batch in itertools.product(
-            _EITHER[flash_attention] if flash_attention else ("",), _LOADS[load] if load else ("",), ubatch or (0,)
+            _EITHER[flash_attention] if flash_attention else ("",),
+            _LOADS[load] if load else ("",),
+            (0,) if calibrate else ubatch or (0,),
         )
     ]
     run_bench(
         "bench llama",
         common,
-        lambda bench: _suite(bench, model, tests, builds, backends, chosen, check=not no_check, longest_s=limit or 0.0),
-        _pictures,
+        lambda bench: _suite(
+            bench,
+            model,
+            tests,
+            builds,
+            backends,
+            chosen,
+            check=not no_check,
+            longest_s=limit or 0.0,
+            sizes=sizes or SIZES,
+        ),
         (QUICK, STANDARD),
     )
-
-
-def _pictures(run: BenchRun) -> list[Block]:
-    """Lay out what the figures say, and draw them over the depth of the context."""
-    from rocmend.bench.conclude import conclusions
-    from rocmend.cli.views.bench_report import conclusion_card, curves
-    from rocmend.report.document import Section
-
-    said = tuple(map(conclusion_card, conclusions(run.results)))
-    return [*([Section("What the figures say", said)] if said else []), *curves(run.results)]
 
 
 def _suite(
@@ -167,6 +180,7 @@ def _suite(
     *,
     check: bool,
     longest_s: float,
+    sizes: tuple[int, ...],
 ) -> Llama:
     from rocmend.bench.llama.backends import find_backends
     from rocmend.bench.llama.build import find_builds
@@ -185,4 +199,4 @@ def _suite(
         for note in notes:
             tell(f"{build.name}: {note}." if build.name else f"{note}.")
         ways += [Way(build, backend, options) for backend in found for options in chosen]
-    return Llama(model, path, tests, ways, check=check, longest_s=longest_s)
+    return Llama(model, path, tests, ways, check=check, longest_s=longest_s, sizes=sizes)

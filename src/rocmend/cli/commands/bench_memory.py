@@ -12,10 +12,8 @@ from rocmend.cli.quantities import SIZE
 from rocmend.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from rocmend.bench.records import BenchRun
     from rocmend.bench.suite import Suite
     from rocmend.cli.bench import Bench, BenchOptions
-    from rocmend.report.document import Block
 
 _LEAST, _MOST = 4, 1 << 36
 
@@ -63,9 +61,4 @@ def command(sizes: tuple[int, ...], common: BenchOptions) -> None:
             raise UsageError("--size", "there is too little free memory for it.", next_step="Name a smaller one.")
         return Memory(bench.torch, cases, device, [size for size in wanted if size not in fitting])
 
-    def pictures(run: BenchRun) -> list[Block]:
-        from rocmend.cli.views.bench_memory import bandwidths
-
-        return bandwidths(run)
-
-    run_bench("bench memory", common, make, pictures)
+    run_bench("bench memory", common, make, all_gpus=True)

@@ -5,30 +5,40 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+import msgspec
+
 from rocmend.bench.case import UNITS, Case, Setting
 from rocmend.bench.compare import matched
 from rocmend.bench.comparison import Overall, compared, overall
-from rocmend.bench.records import BenchRun, Measured
+from rocmend.bench.conclude import conclusions
+from rocmend.bench.conclusion import Conclusion
+from rocmend.bench.records import BenchRun, Measured, subject_of
 from rocmend.bench.session import Subject
 from rocmend.bench.stats import Comparison, Difference, Summary
-from rocmend.cli.views.bench_sensors import mark, sensor_notes, sensor_table
-from rocmend.core.units import count_text, listed, size_text, time_text
+from rocmend.cli.views.bench_calibration import calibrations
+from rocmend.cli.views.bench_curves import curves
+from rocmend.cli.views.bench_figures import QUIET, figures, intervals, of_bound
+from rocmend.cli.views.bench_gemm import rooflines
+from rocmend.cli.views.bench_memory import bandwidths
+from rocmend.cli.views.bench_sensors import label, sensor_notes, sensor_table
+from rocmend.core.units import count_text, figure_text, listed, size_text, time_text
 from rocmend.core.verdict import Verdict
-from rocmend.report.document import Block, Card, Cell, Code, Document, Pairs, Section, Table, Text, Tone, table
+from rocmend.report.document import Block, Card, Code, Document, Pairs, Section, Text, Tone, table
 
-TONES = {Difference.FASTER: Tone.GOOD, Difference.SLOWER: Tone.WARNING}
-QUIET = {Verdict.SKIPPED, Verdict.UNSUPPORTED}
-WIDE = 0.3
-"""Half an interval over the figure from which on its ends are shown: it need not lie evenly around the figure."""
 MOST_NAMED = 6
 """Cases named in a card before the rest is counted."""
+_ANSWERS = 2
+_LONG_S = 5.0
+"""Seconds of a first run from which on it is said without being asked for."""
 
 
-def run_document(run: BenchRun, pictures: Sequence[Block] = ()) -> Document:
+def run_document(run: BenchRun) -> Document:
     """Lay out a run: the answer, the figures, what has none and why, and where it ran."""
     summary, tone = run_summary(run)
-    footer = f"Run {run.group}: `rocmend store ls --group {run.group}` lists its records." if run.group else ""
-    return Document(run.title, summary, tone, tuple(run_blocks(run, pictures)), footer)
+    footer = ""
+    if run.group:
+        footer = f"Kept as {run.group}; with times and sensors:\n`rocmend report {run.group} -o {run.suite}.html`"
+    return Document(run.title, summary, tone, tuple(run_blocks(run)), footer)
 
 
 def run_summary(run: BenchRun) -> tuple[str, Tone]:
@@ -36,20 +46,45 @@ def run_summary(run: BenchRun) -> tuple[str, Tone]:
     timed = [item for item in run.results if item.summary]
     ran = [item for item in run.results if item.verdict not in QUIET]
     where = _where(run)
-    text = f"{len(timed)} of {count_text(len(ran), 'figure')} measured{f' on {where}' if where else ''}."
-    if run.conclusions:
-        text += f" {run.conclusions[0].text}"
-    else:
-        text += "".join(f" {_overall(run, setting)}" for setting in run.settings[1:])
-    if len(run.settings) == 1 and timed and not run.conclusions:
-        text += f" {_best(timed)}"
-    if wrong := sum(item.verdict is Verdict.WRONG_OUTPUT for item in run.results):
-        text += f" {count_text(wrong, 'result')} wrong, which gets no figure."
+    answer = " ".join(one.text for one in _answers(statements(run))) or _best(timed)
+    text = f"{answer} {len(timed)} of {count_text(len(ran), 'figure')} measured{f' on {where}' if where else ''}."
+    wrong = sum(item.verdict is Verdict.WRONG_OUTPUT for item in run.results)
+    if wrong:
+        text += f" {count_text(wrong, 'result')} {'is' if wrong == 1 else 'are'} wrong and without a figure."
     if run.not_run:
         text += f" {len(run.not_run)} not run{f': {run.quarantine}' if run.quarantine else ''}."
+    text = text.lstrip()
     if run.quarantine or wrong or not timed:
         return text, Tone.ERROR
     return text, Tone.GOOD if run.clean else Tone.WARNING
+
+
+def _answers(said: Sequence[Conclusion]) -> Sequence[Conclusion]:
+    """Return the statements that stand first: what to use, or what is best, of two at most."""
+    several = len(said) >= _ANSWERS and said[0].topic == said[1].topic and said[0].topic in {"best", "use"}
+    return said[:_ANSWERS] if several and said[1].shown else said[:1]
+
+
+def statements(run: BenchRun) -> list[Conclusion]:
+    """Return what the figures say: as the suite puts it, of language models, or of each setting over all cases."""
+    found = list(run.conclusions) or conclusions(run.results) or [_overall(run, one) for one in run.settings[1:]]
+    model = found[0].text.partition(": ")[0] if found else ""
+    if model and all(one.text.startswith(f"{model}: ") for one in found):  # the title or the first one has it
+        kept = 0 if model in run.title else 1
+        found[kept:] = [
+            msgspec.structs.replace(one, text=_sentence(one.text.removeprefix(f"{model}: "))) for one in found[kept:]
+        ]
+    return found
+
+
+def more_statements(run: BenchRun) -> list[Conclusion]:
+    """Return what the figures say beyond the answer."""
+    found = statements(run)
+    return found[len(_answers(found)) :]
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _where(run: BenchRun) -> str:
@@ -63,25 +98,30 @@ def _device(subject: Subject) -> str:
 
 
 def _best(timed: Sequence[Measured]) -> str:
+    if not timed:
+        return ""
     case = timed[0].case
     if len({item.case.unit for item in timed}) > 1 or UNITS[case.unit].better == "lower":
         return ""
     best = max(timed, key=lambda item: item.figure or 0.0)
-    return f"The highest is {figure_text(best.figure)} {case.unit}{_of_bound(best, ' (', ')')}: {_label(best.case)}."
+    return f"The highest is {figure_text(best.figure)} {case.unit}{of_bound(best, ' (', ')')}: {label(best.case)}."
 
 
-def _overall(run: BenchRun, setting: Setting) -> str:
+def _overall(run: BenchRun, setting: Setting) -> Conclusion:
     """Say what a setting does to the speed, in all cases."""
-    made = [compared(*pair) for pair in matched(run, setting.id)]
-    found = [one for one in made if one.low is not None]
-    whole = overall(found)
+    made = [(pair, compared(*pair)) for pair in matched(run, setting.id)]
+    found = [(pair, one) for pair, one in made if one.low is not None]
+    whole = overall(one for _, one in found)
     if whole is None:
-        reasons = dict.fromkeys(one.reason for one in made if one.reason)
+        reasons = dict.fromkeys(one.reason for _, one in made if one.reason)
         why = f": {next(iter(reasons))}" if reasons else ""
-        return f"{setting.id} can't be compared with {run.settings[0].id}{why}."
-    counts = counts_text(found)
-    return (
-        f"{setting.id} against {run.settings[0].id}, {count_text(len(found), 'case')}: {counts}; {overall_text(whole)}."
+        return Conclusion("setting", f"{setting.id} can't be compared with {run.settings[0].id}{why}.", (), shown=False)
+    about = f"{setting.id} against {run.settings[0].id}, {count_text(len(found), 'case')}"
+    return Conclusion(
+        "setting",
+        f"{about}: {counts_text([one for _, one in found])}; {overall_text(whole)}.",
+        tuple(subject_of(other.case, other.setting) for (_, other), _ in found),
+        shown=whole.difference is not Difference.NONE,
     )
 
 
@@ -94,136 +134,85 @@ def counts_text(found: Sequence[Comparison]) -> str:
 
 def overall_text(whole: Overall) -> str:
     """Return a geometric mean in words."""
-    mean = "" if whole.cases == 1 else "geometric mean "
-    return f"{mean}{whole.ratio:.3f}x the speed, {whole.low:.3f} to {whole.high:.3f}"
+    mean = "" if whole.cases == 1 else "on average "
+    return f"{mean}{whole.ratio:.3f}x the speed (95 % interval {whole.low:.3f} to {whole.high:.3f})"
 
 
-def run_blocks(run: BenchRun, pictures: Sequence[Block] = ()) -> list[Block]:
-    """Lay out everything below the answer."""
-    blocks: list[Block] = [*_conclusions(run), *_figures(run), *sensor_notes(run), *pictures, *_failures(run)]
-    blocks += [Text(f"{escaped(note[:1].upper() + note[1:])}.", Tone.WARNING) for note in run.notes]
-    blocks += [_more(run), *_checks(run), *_settings(run.settings), Pairs(_subject(run))]
+def run_blocks(run: BenchRun, *, said: bool = True) -> list[Block]:
+    """Lay out everything below the answer.
+
+    Args:
+        run: The run.
+        said: Say what the figures say, but for the first statements, which are the answer already.
+    """
+    failed, quiet = _failures(run)
+    rest = more_statements(run) if said else []
+    blocks: list[Block] = [Text("\n".join(f"- {escaped(one.text)}" for one in rest))] if rest else []
+    notes = [Text(f"{escaped(_sentence(note))}.", Tone.WARNING) for note in run.notes]
+    blocks.append(Section("Figures", (*figures(run), *sensor_notes(run), *notes, *_first_runs(run), *failed, *quiet)))
+    blocks += calibrations(run)
+    if pictures := _pictures(run):
+        blocks.append(Section("Plots", tuple(pictures)))
+    blocks += [*intervals(run), *_more(run), *_checks(run), *_settings(run.settings)]
+    blocks.append(Section("Measured on", (Pairs(_subject(run)),)))
     return blocks
 
 
-def _conclusions(run: BenchRun) -> list[Block]:
-    """Lay out what the figures say, but for the first statement, which is the answer already."""
-    said = run.conclusions[1:]
-    return [Text("\n".join(f"- {escaped(one.text)}" for one in said))] if said else []
+def _pictures(run: BenchRun) -> list[Block]:
+    if run.suite == "gemm":
+        return rooflines(run)
+    return bandwidths(run) if run.suite == "memory" else curves(run.results)
 
 
-def _figures(run: BenchRun) -> list[Table]:
-    """Lay out the figures: a table for each unit, a column for each setting."""
-    made = []
-    by = {(item.case.id, item.setting.id): item for item in run.results}
-    cases = list({item.case.id: item.case for item in run.results}.values())
-    for unit in dict.fromkeys(case.unit for case in cases):
-        rows: list[list[str | Cell]] = []
-        for case in cases:
-            if case.unit == unit:
-                found = [by.get((case.id, setting.id)) for setting in run.settings]
-                rows.append([_label(case), *(_cell(item, found[0]) for item in found)])
-        better = "" if UNITS[unit].better == "higher" else ", less is better"
-        caption = f"{unit}{better}, with 95 % intervals{_bound_words(run)}"
-        made.append(table(["case", *(setting.id for setting in run.settings)], rows, caption))
-    return made
-
-
-def _bound_words(run: BenchRun) -> str:
-    names = dict.fromkeys(item.bounds[0].name for item in run.results if item.bounds)
-    return f"; % of {' or '.join(names)}" if names else ""
-
-
-def _cell(item: Measured | None, first: Measured | None) -> Cell:
-    if item is None:
-        return Cell("not run", Tone.MUTED)
-    if item.summary is None:
-        return Cell(item.verdict.value, Tone.MUTED if item.verdict in QUIET else Tone.ERROR)
-    text = f"{interval_text(item)}{mark(item)}{_of_bound(item, ' (', ')')}"
-    if first is None or first is item:
-        return Cell(text)
-    if first.summary is None:
-        return Cell(text)
-    found = compared(first, item)
-    return Cell(f"{text} {difference_text(found)}", TONES.get(found.difference, Tone.PLAIN))
-
-
-def difference_text(found: Comparison) -> str:
-    """Return a comparison in a few words: ``0.83x slower``."""
-    if found.ratio is None:
-        return found.difference.value
-    if found.difference is Difference.NONE:
-        return f"{_ratio_text(found.ratio)}x no difference shown"
-    return f"{_ratio_text(found.ratio)}x {found.difference.value}"
-
-
-def _ratio_text(ratio: float) -> str:
-    return f"{ratio:.2f}" if ratio >= 0.095 else f"{ratio:.2g}"
-
-
-def interval_text(item: Measured) -> str:
-    """Return a figure with half its interval: ``32.7 ±0.2``; with both ends where it is wide."""
-    ends, figure = item.interval, item.figure
-    if ends is None or figure is None:
-        return figure_text(figure)
-    half = max(ends[1] - figure, figure - ends[0])
-    if half > WIDE * figure:
-        return f"{figure_text(figure)}, {figure_text(ends[0], digits=2)} to {figure_text(ends[1], digits=2)}"
-    return f"{figure_text(figure)} ±{figure_text(half, digits=2)}"
-
-
-def figure_text(value: float | None, *, digits: int = 4) -> str:
-    """Return a figure with so many significant digits, without an exponent."""
-    if value is None:
-        return ""
-    text = f"{value:.{digits}g}"
-    return f"{float(text):,.0f}" if "e" in text and abs(value) >= 1 else f"{value:.1e}" if "e" in text else text
-
-
-def _of_bound(item: Measured, before: str, after: str) -> str:
-    figure = item.figure
-    limits = [bound.figure for bound in item.bounds if bound.figure > 0]
-    if figure is None or not limits:
-        return ""
-    higher = UNITS[item.case.unit].better == "higher"
-    share = figure / min(limits) if higher else max(limits) / figure
-    return f"{before}{share:.0%}{after}"
-
-
-def _label(case: Case) -> str:
-    return case.title or case.id.removeprefix(f"{case.suite}/")
-
-
-def _failures(run: BenchRun) -> list[Card]:
-    """Lay out what has no figure, those with the same reason together."""
+def _failures(run: BenchRun) -> tuple[list[Card], list[Card]]:
+    """Lay out what has no figure, those with the same reason together; apart, what can have none here."""
     groups: dict[tuple[str, str], list[Measured]] = {}
     for item in run.results:
         if item.verdict is not Verdict.PASS:
             groups.setdefault((item.verdict.value, item.reason), []).append(item)
-    cards = []
-    for (verdict, reason), items in sorted(groups.items(), key=lambda pair: pair[1][0].verdict in QUIET):
-        names = [f"`{_label(item.case)}` ({item.setting.id})" for item in items]
+    failed: list[Card] = []
+    quiet: list[Card] = []
+    for (verdict, reason), items in groups.items():
+        names = [f"`{label(item.case)}` ({item.setting.id})" for item in items]
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
         blocks = (Text(escaped(reason) or "No reason was given."), Text(", ".join(names[:MOST_NAMED]) + more))
         log = items[0].prepared.log
-        tone = Tone.MUTED if items[0].verdict in QUIET else Tone.ERROR
-        title = f"{count_text(len(items), 'figure')} missing"
-        cards.append(
-            Card(title, tone, verdict, blocks=blocks, details=(Code(log),) if log else (), details_title="Output")
+        silent = items[0].verdict in QUIET
+        card = Card(
+            f"{count_text(len(items), 'figure')} missing",
+            Tone.MUTED if silent else Tone.ERROR,
+            verdict,
+            blocks=blocks,
+            details=(Code(log),) if log else (),
+            details_title="Output",
+            folded=silent,
         )
-    return cards
+        (quiet if silent else failed).append(card)
+    return failed, quiet
 
 
-def _more(run: BenchRun) -> Section:
+def _first_runs(run: BenchRun) -> list[Block]:
+    """Say how long the longest first run took, where that is long: it compiles, or searches for an algorithm."""
+    timed = [item for item in run.results if item.summary is not None and item.prepared.first_s is not None]
+    longest = max(timed, key=lambda item: item.prepared.first_s or 0.0, default=None)
+    took = (longest.prepared.first_s or 0.0) if longest is not None else 0.0
+    if longest is None or took < max(_LONG_S, 2 * (longest.summary.median if longest.summary else 0.0)):
+        return []
+    name = f"{label(longest.case)}{f', {longest.setting.id}' if len(run.settings) > 1 else ''}"
+    text = f"First runs, which compile or search, took up to {time_text(took * 1e3)} ({name})"
+    return [Text(f"{escaped(text)}; they are not in the figures.", Tone.MUTED)]
+
+
+def _more(run: BenchRun) -> list[Section]:
     """Lay out what stands behind the figures: times, first runs, bounds, memory."""
-    rows: list[list[str | Cell]] = []
+    rows: list[list[str]] = []
     for item in run.results:
         if item.summary is None:
             continue
         peak = item.prepared.detail.get("peak_bytes")
         rows.append(
             [
-                f"{_label(item.case)}{f' @ {item.setting.id}' if len(run.settings) > 1 else ''}",
+                f"{label(item.case)}{f', {item.setting.id}' if len(run.settings) > 1 else ''}",
                 time_text(item.summary.median * 1e3),
                 "" if item.prepared.first_s is None else time_text(item.prepared.first_s * 1e3),
                 f"{item.summary.runs:,} in {item.summary.blocks}",
@@ -231,18 +220,21 @@ def _more(run: BenchRun) -> Section:
                 size_text(peak) if peak else "",
             ]
         )
-    names = ["case", "run", "first run", "runs in blocks", "slow runs", "peak memory"]
+    if not rows:
+        return []
+    names = ["", "median run", "first run", "runs in blocks", "slow runs", "peak memory"]
     kept = [index for index in range(len(names)) if index == 0 or any(row[index] for row in rows)]
     made = table([names[index] for index in kept], [[row[index] for index in kept] for row in rows])
     sensors = sensor_table(run.results, settings=len(run.settings) > 1)
-    return Section("Times", (made, *sensors, *_bounds(run)), folded=True)
+    title = "Times and sensors" if sensors else "Times"
+    return [Section(title, (made, *sensors, *_bounds(run)), folded=True, detail=True)]
 
 
 def _outliers(summary: Summary) -> str:
     """Say how many runs were far slower than the median; they count like all others."""
     if not summary.outliers:
         return ""
-    return f"{summary.outliers:,}, up to {summary.slowest / summary.median:.1f}x"
+    return f"{summary.outliers:,}, up to {figure_text(summary.slowest / summary.median, digits=2)}x"
 
 
 def _bounds(run: BenchRun) -> list[Block]:
@@ -265,7 +257,7 @@ def _checks(run: BenchRun) -> list[Block]:
 def _settings(settings: Sequence[Setting]) -> list[Block]:
     told = [setting for setting in settings if setting.env or setting.options or setting.note]
     rows = [(setting.id, _set(setting) or "nothing set", setting.note) for setting in told]
-    return [Pairs(tuple(rows))] if rows else []
+    return [Section("Settings", (Pairs(tuple(rows)),))] if rows else []
 
 
 def _subject(run: BenchRun) -> tuple[tuple[str, str, str], ...]:
@@ -278,6 +270,9 @@ def _subject(run: BenchRun) -> tuple[tuple[str, str, str], ...]:
         if subject.versions:
             text = ", ".join(f"{name} {version}" for name, version in subject.versions.items())
             rows.setdefault(f"software {text}", ("software", text, ""))
+        if item.origin:
+            text = item.origin.get("command", "")
+            rows.setdefault(f"made {text}", ("measured by", text, f"rocmend {item.origin.get('rocmend', '')}".strip()))
     if run.machine:
         rows["machine"] = ("machine", ", ".join(f"{name} {value}" for name, value in run.machine.items()), "")
     return tuple(rows.values())
@@ -296,11 +291,10 @@ def list_document(title: str, cases: Sequence[Case], settings: Sequence[Setting]
 
 
 def _set(setting: Setting) -> str:
-    """Return what a setting sets; where that is nothing, the variables that it takes away."""
+    """Return what a setting sets."""
     given = [f"{name}={value}" for name, value in setting.env.items() if value is not None]
-    given += [f"{name}: {value}" for name, value in setting.options.items()]
-    taken = ", ".join(setting.env)
-    return ", ".join(given) or (f"{taken} unset" if taken else "")
+    given += [name if value is True else f"{name}: {value}" for name, value in setting.options.items()]
+    return ", ".join(given)
 
 
 def escaped(text: str) -> str:

@@ -14,7 +14,7 @@ _LEAST = 3
 
 def rooflines(run: BenchRun) -> list[Block]:
     """Draw the speed of products over their arithmetic intensity, a plot for each dtype, with what bounds them."""
-    timed = [result for result in run.results if result.figure is not None]
+    timed = [result for result in run.results if result.figure is not None and "dtype" in result.case.parameters]
     plots: list[Block] = []
     for dtype in dict.fromkeys(short_dtype(result.case) for result in timed):
         mine = [result for result in timed if short_dtype(result.case) == dtype]
@@ -38,7 +38,7 @@ def _plot(dtype: str, results: Sequence[Measured]) -> Plot:
         series.append(Series(setting, points, SeriesKind.POINTS))
     unit = results[0].case.unit
     return Plot(
-        Axis("Operations for each byte read or written", log=True),
+        Axis("Arithmetic intensity", "operations per byte", log=True),
         Axis("Speed", unit, log=True),
         (_roof(results), *series),
         f"Roofline, {dtype}",

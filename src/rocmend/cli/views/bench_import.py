@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from rocmend.bench.imported import Found, Imported, measured_of, pivot
-from rocmend.cli.views.bench import escaped, figure_text
-from rocmend.cli.views.bench_report import curves
-from rocmend.core.units import count_text, size_text
+from rocmend.cli.views.bench import escaped
+from rocmend.cli.views.bench_curves import curves
+from rocmend.cli.views.bench_figures import spread_text
+from rocmend.core.units import count_text, figure_text, size_text
 from rocmend.core.verdict import Verdict
 from rocmend.report.document import Block, Card, Cell, Document, Pairs, Section, Text, Tone, table
 
@@ -78,13 +79,12 @@ def _cell(item: Imported | None, first: Imported | None) -> Cell:
     if item is None or item.entry.row is None:
         return Cell("", Tone.MUTED)
     row, before = item.entry.row, _figure(first)
-    spread = "" if row.spread is None else f" ±{figure_text(row.spread, digits=2)}"
-    text = f"{figure_text(row.rate)}{spread}"
+    text = figure_text(row.rate) if row.spread is None else spread_text(row.rate, row.spread)
     if item is first or not before:
         return Cell(text)
     change = row.rate / before - 1
     tone = Tone.GOOD if change > 0.01 else Tone.WARNING if change < -0.01 else Tone.PLAIN
-    return Cell(f"{text} ({change:+.1%})", tone)
+    return Cell(text, tone, note=f"({change * 100:+.1f} %)")
 
 
 def _failures(found: Found) -> list[Block]:

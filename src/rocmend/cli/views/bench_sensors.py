@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from rocmend.bench.case import Case
 from rocmend.bench.records import BenchRun, Measured
+from rocmend.core.units import share_text
 from rocmend.report.document import Block, Table, Text, Tone, table
 
 MARK = "*"
@@ -34,7 +35,9 @@ def notes_of(item: Measured) -> list[str]:
     if detail.get("steady") is False:
         notes.append("its time still changed when warming up ended")
     if share := detail.get("launch_share"):
-        notes.append(f"launched by the CPU in {share:.0%} of its time: the figure is that of launches, not of the GPU")
+        notes.append(
+            f"launched by the CPU in {share_text(share)} of its time: this is the speed of launches, not of the GPU"
+        )
     return notes
 
 
@@ -47,8 +50,8 @@ def sensor_notes(run: BenchRun) -> list[Block]:
     lines = []
     for kind, items in groups.items():
         first = next(note for note in notes_of(items[0]) if _kind(note) == kind)
-        more = f"; {len(items) - 1} more alike" if len(items) > 1 else ""
-        lines.append(f"- {_label(items[0].case)} ({items[0].setting.id}): {first}{more}.")
+        more = f"; {len(items) - 1} more like it" if len(items) > 1 else ""
+        lines.append(f"- {label(items[0].case)} ({items[0].setting.id}): {first}{more}.")
     return [Text(f"\\{MARK} To be read with care:\n\n" + "\n".join(lines), Tone.WARNING)] if lines else []
 
 
@@ -70,7 +73,7 @@ def sensor_table(results: Sequence[Measured], *, settings: bool) -> list[Table]:
     rows = []
     for item in results:
         if item.telemetry:
-            name = f"{_label(item.case)}{f' @ {item.setting.id}' if settings else ''}"
+            name = f"{label(item.case)}{f', {item.setting.id}' if settings else ''}"
             rows.append([name, *(_range(item.telemetry.get(field)) for field, _ in columns)])
     return [table(["case", *(title for _, title in columns)], rows, "While it ran")]
 
@@ -84,5 +87,6 @@ def _range(found: dict[str, float] | None) -> str:
     return f"{found['mean']:,.0f} ({low:,.0f} to {high:,.0f})"
 
 
-def _label(case: Case) -> str:
+def label(case: Case) -> str:
+    """Return what tables call a case."""
     return case.title or case.id.removeprefix(f"{case.suite}/")

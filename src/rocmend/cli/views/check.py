@@ -181,8 +181,8 @@ def _speeds(check: Check) -> tuple[Block, ...]:
     from rocmend.cli.views.bench import run_blocks, run_summary
 
     more = Text("`rocmend bench` measures more: products, memory, networks, language models.", Tone.MUTED)
-    blocks = [block for run in check.speeds for block in (Text(*run_summary(run)), *run_blocks(run))]
-    return (*blocks, more)
+    runs = [Section(run.title, (Text(*run_summary(run)), *run_blocks(run))) for run in check.speeds]
+    return (*runs, more)
 
 
 def _made(check: Check) -> Text:

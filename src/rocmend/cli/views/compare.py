@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 from rocmend.bench.compare import Change, Changed
 from rocmend.bench.stats import Difference
-from rocmend.cli.views.bench import TONES, counts_text, escaped, figure_text, overall_text
-from rocmend.core.units import count_text
+from rocmend.cli.views.bench import counts_text, escaped, overall_text
+from rocmend.cli.views.bench_figures import TONES
+from rocmend.cli.views.bench_sensors import MARK
+from rocmend.core.units import count_text, figure_text
 from rocmend.core.verdict import Verdict
 from rocmend.report.document import Block, Cell, Document, Section, Text, Tone, table
 from rocmend.report.junit import Case, Suite
@@ -19,7 +21,7 @@ MOST_NAMED = 10
 def changed_document(found: Changed) -> Document:
     """Lay out a comparison: the answer, a table by case, and what else differs."""
     summary, tone = _summary(found)
-    blocks: list[Block] = [_table(found)]
+    blocks: list[Block] = [_table(found), *_unhealthy(found)]
     blocks += _incomparable(found.changes)
     for label, names in ((found.a, found.only_a), (found.b, found.only_b)):
         if names:
@@ -45,15 +47,19 @@ def _summary(found: Changed) -> tuple[str, Tone]:
         text += f" {count_text(slower, 'case')} slower by more than {found.limit * 100:.3g} %."
     if lost:
         text += f" {count_text(lost, 'case')} lost the figure."
+    if found.unhealthy:
+        text += f" The machine of {' and of '.join(found.unhealthy)} was not healthy."
     if found.worse:
         return text, Tone.ERROR
-    if found.count(Difference.SLOWER) or found.count(Difference.INCOMPARABLE):
+    if found.unhealthy or found.count(Difference.SLOWER) or found.count(Difference.INCOMPARABLE):
         return text, Tone.WARNING
     return text, Tone.GOOD
 
 
 def _table(found: Changed) -> Block:
     rows: list[list[str | Cell]] = []
+    units = {change.unit for change in found.changes}
+    several = len(units) > 1
     order = [Difference.SLOWER, Difference.FASTER, Difference.NONE, Difference.INCOMPARABLE]
     for change in sorted(
         found.changes,
@@ -64,13 +70,32 @@ def _table(found: Changed) -> Block:
         rows.append(
             [
                 _name(change),
-                f"{figure_text(change.figure_a)} → {figure_text(change.figure_b) or 'none'} {change.unit}",
+                _figures(change) if several else _figures(change).removesuffix(f" {change.unit}"),
                 "" if made.ratio is None else f"{made.ratio:.3f}x",
                 "" if made.low is None or made.high is None else f"{made.low:.3f} to {made.high:.3f}",
                 Cell(made.difference.value, tone),
             ]
         )
-    return table(["case", "figure", "speed", "95 % interval", ""], rows)
+    return table(["case", "figure" if several else "".join(units), "speed", "95 % interval", ""], rows)
+
+
+def _figures(change: Change) -> str:
+    a = f"{figure_text(change.figure_a)}{MARK if change.unhealthy_a else ''}"
+    b = f"{figure_text(change.figure_b)}{MARK if change.unhealthy_b else ''}" if change.figure_b else "none"
+    return f"{a} → {b} {change.unit}"
+
+
+def _unhealthy(found: Changed) -> list[Block]:
+    lines = [
+        f"- {side} ({escaped(label)}): {escaped('; '.join(found.unhealthy[side]))}."
+        for side, label in (("A", found.a), ("B", found.b))
+        if side in found.unhealthy
+    ]
+    return (
+        [Text(f"\\{MARK} Figures of a machine that was not healthy:\n\n" + "\n".join(lines), Tone.WARNING)]
+        if lines
+        else []
+    )
 
 
 def _name(change: Change) -> str:
@@ -106,5 +131,7 @@ def _junit_case(change: Change) -> Case:
         verdict, message = Verdict.SKIPPED, made.reason
     else:
         verdict, message = Verdict.PASS, ""
+    doubts = [reason for reason in dict.fromkeys((change.unhealthy_a, change.unhealthy_b)) if reason]
+    message = "; ".join(filter(None, (message, *doubts)))
     suite = change.case.partition("/")[0]
     return Case(_name(change), f"bench.{suite}", 0.0, verdict, message)

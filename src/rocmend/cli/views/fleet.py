@@ -9,7 +9,8 @@ from pathlib import Path
 from rocmend.bench.fleet.messages import Health, Message, Ran
 from rocmend.bench.fleet.state import Fleet, HostRun, Quarantined, State
 from rocmend.bench.records import BenchRun, Measured
-from rocmend.cli.views.bench import escaped, interval_text
+from rocmend.cli.views.bench import escaped
+from rocmend.cli.views.bench_figures import interval_text
 from rocmend.cli.views.bench_sensors import mark, sensor_notes
 from rocmend.core.units import count_text, time_text
 from rocmend.report.document import Block, Card, Cell, Code, Document, Section, Text, Tone, table

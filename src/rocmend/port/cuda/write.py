@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import bisect
 import re
-import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -24,6 +23,7 @@ from rocmend.core.errors import UnitError
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.identity import broken
 from rocmend.port.cuda.lexer import BOM, Kind
+from rocmend.port.cuda.marks import beginning, comment
 from rocmend.port.cuda.regions import Region, cut_before, regions
 from rocmend.port.edits import applied, compatible
 from rocmend.port.records import Edit, Issue, Outcome
@@ -35,8 +35,6 @@ HEADER = b"cuda_to_hip.h"
 GATE = b"USE_ROCM"
 _INCLUDES = re.compile(rb'(?:#include "[^"\n]*"\n)+')
 _ASSERTS = re.compile(rb" static_assert\([^;{}]*\);")
-_WIDTH = 100
-_BEGINNING = 60
 
 
 def ported(data: bytes, issues: Iterable[Issue], header: str = "", *, path: str = "") -> bytes:
@@ -60,11 +58,11 @@ def ported(data: bytes, issues: Iterable[Issue], header: str = "", *, path: str 
     for issue in issues:
         if issue.outcome is Outcome.MANUAL:
             if file.shared(issue.start):
-                told.setdefault(cut_before(file, issue.start), {})[_comment(issue)] = issue
+                told.setdefault(cut_before(file, issue.start), {})[comment(issue)] = issue
         else:
             edits |= {_placed(data, edit, header.encode()) for edit in issue.edits}
     for at, comments in _untold(file, told).items():
-        lines = b"".join(_indented(data, at, comment) for comment in comments)
+        lines = b"".join(_indented(data, at, text) for text in comments)
         same = next((edit for edit in edits if edit.start == edit.end == at), None)
         if same is not None:
             edits.remove(same)
@@ -106,23 +104,17 @@ def _untold(file: CudaFile, told: dict[int, dict[bytes, Issue]]) -> dict[int, li
 
     An earlier port may have put one further up, into the region of a rewrite nearby: then their number tells.
     """
-    due = Counter(_beginning(comment) for comments in told.values() for comment in comments)
+    due = Counter(beginning(text) for comments in told.values() for text in comments)
     there = {pattern: len(re.findall(pattern, file.data)) for pattern in due}
     left = {
         at: [
-            comment
-            for comment, issue in comments.items()
-            if there[_beginning(comment)] < due[_beginning(comment)] and not _already_told(file, issue)
+            text
+            for text, issue in comments.items()
+            if there[beginning(text)] < due[beginning(text)] and not _already_told(file, issue)
         ]
         for at, comments in told.items()
     }
     return {at: comments for at, comments in left.items() if comments}
-
-
-def _beginning(comment: bytes) -> bytes:
-    """Return the expression of a comment's beginning; numbers in it are those of lines, which a port moves."""
-    mark, _, text = comment.partition(b"\n")[0][:_BEGINNING].partition(b": ")
-    return re.escape(mark + b": ") + re.sub(rb"\d+", rb"\\d+", re.escape(text.rstrip(b"0123456789")))
 
 
 def _placed(data: bytes, edit: Edit, header: bytes) -> Edit:
@@ -132,22 +124,10 @@ def _placed(data: bytes, edit: Edit, header: bytes) -> Edit:
     return Edit(edit.start, edit.end, text)
 
 
-def _comment(issue: Issue) -> bytes:
-    """Return an issue as a comment: one line a hundred characters, none of them a way out of the comment."""
-    words = (
-        f"ROCM {issue.rule}: {issue.message.rstrip('.')}. {issue.remedy}".encode("ascii", "replace").decode().split()
-    )
-    text = " ".join(words).rstrip("\\")
-    lines = textwrap.wrap(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
-    return b"".join(
-        f"{'// ' if at == 0 else '//   '}{line.rstrip(chr(92))}\n".encode() for at, line in enumerate(lines)
-    )
-
-
-def _indented(data: bytes, at: int, comment: bytes) -> bytes:
+def _indented(data: bytes, at: int, text: bytes) -> bytes:
     line = data[at : at + 200]
     indent = line[: len(line) - len(line.lstrip(b" \t"))]
-    return b"".join(indent + one + b"\n" for one in comment.splitlines())
+    return b"".join(indent + one + b"\n" for one in text.splitlines())
 
 
 def _already_told(file: CudaFile, issue: Issue) -> bool:

@@ -168,8 +168,21 @@ def _plot(block: Plot, room: int) -> Iterator[Line]:
     yield Line(((" " * margin + "└" + "─" * width, Tone.MUTED),))
     yield Line(((" " * (margin + 1) + _below(across, width), Tone.MUTED),))
     yield Line(((block.x.title, Tone.MUTED),), wraps=True, indent=margin + 1)
-    named = (f"{marks.get(number, _LIMIT * 2)} {series.name}" for number, series in enumerate(block.series))
-    yield Line(((", ".join(named), Tone.PLAIN),), wraps=True)
+    yield from _legend(
+        [f"{marks.get(number, _LIMIT * 2)} {series.name}" for number, series in enumerate(block.series)], room
+    )
+
+
+def _legend(names: Sequence[str], room: int) -> Iterator[Line]:
+    """Yield what the marks stand for, as many on a line as there is room for."""
+    line = ""
+    for name in names:
+        longer = f"{line}   {name}" if line else name
+        if line and len(longer) > room:
+            yield Line(((line, Tone.PLAIN),), wraps=True)
+            longer = name
+        line = longer
+    yield Line(((line, Tone.PLAIN),), wraps=True)
 
 
 def _between(places: Sequence[tuple[float, float]], width: int) -> Iterator[tuple[float, float]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -13,6 +15,8 @@ from rocmend.report.pictures.scale import Scale, scales, written
 
 _HEIGHT, _TOP, _LABELS = 280, 10, 24
 _COLOURS, _SHAPES = 6, 6
+_SHORT = 5
+"""Characters of a tick that may reach beyond the drawing: it is centred at the edge too."""
 _MARGIN = 7
 """Room for markers at the left and right edge, in per cent of the width that a phone has."""
 _LETTER = 7.5
@@ -40,10 +44,8 @@ class _Area(NamedTuple):
 def plot(block: Plot) -> list[Markup]:
     """Return the plot: its legend, the values of the vertical axis, and the drawing."""
     area = _Area(*scales(block))
-    inside = [
-        *_grid(area),
-        *(mark for number, series in enumerate(block.series) for mark in _series(number, series, area)),
-    ]
+    numbered = _numbered(block.series)
+    inside = [*_grid(area), *(mark for number, series in numbered for mark in _series(number, series, area))]
     text = "; ".join(_said(series, block) for series in block.series)
     title = block.caption or f"{block.y.title} over {block.x.title}"
     room = round(max((len(tick.text) for tick in area.up.ticks), default=1) * _LETTER) + 8
@@ -53,11 +55,21 @@ def plot(block: Plot) -> list[Markup]:
     ]
     side = element("svg", {"width": room, "height": _HEIGHT + _LABELS, "aria-hidden": "true"}, *values)
     return [
-        element("ul", {"class": "legend"}, *(_named(number, series) for number, series in enumerate(block.series))),
+        element("ul", {"class": "legend"}, *(_named(number, series) for number, series in numbered)),
         element("p", {"class": "axis"}, block.y.title),
         element("div", {"class": "plotted"}, side, drawing(title, _HEIGHT + _LABELS, *inside, text=text)),
         element("p", {"class": "axis along"}, block.x.title),
     ]
+
+
+def _numbered(series: Sequence[Series]) -> list[tuple[int, Series]]:
+    """Return each series with the number of its colour and marker; a limit takes none."""
+    count = itertools.count()
+    return [(-1 if one.kind is SeriesKind.LIMIT else next(count), one) for one in series]
+
+
+def _colour(number: int) -> str:
+    return f"series-{number % _COLOURS}" if number >= 0 else "bound"
 
 
 def _grid(area: _Area) -> list[Markup]:
@@ -68,7 +80,8 @@ def _grid(area: _Area) -> list[Markup]:
     for number, tick in enumerate(area.across.ticks):
         x = area.x(tick.value) or 0.0
         place = percent(x)
-        anchor = "start" if x < _MARGIN else "end" if x > 100 - _MARGIN else "middle"
+        edge = len(tick.text) > _SHORT and not _MARGIN <= x <= 100 - _MARGIN
+        anchor = ("start" if x < _MARGIN else "end") if edge else "middle"
         kind = "odd" if number % 2 else "even"
         drawn += [
             element("line", {"x1": place, "x2": place, "y1": _TOP, "y2": _HEIGHT, "class": "grid"}),
@@ -79,7 +92,7 @@ def _grid(area: _Area) -> list[Markup]:
 
 
 def _series(number: int, series: Series, area: _Area) -> list[Markup]:
-    colour = f"series-{number % _COLOURS}"
+    colour = _colour(number)
     placed = [(x, y, point) for point in series.points if (x := area.x(point.x)) is not None
               and (y := area.y(point.y)) is not None]  # fmt: skip
     drawn = []
@@ -129,7 +142,7 @@ def _marker(number: int, colour: str) -> Markup:
 
 
 def _named(number: int, series: Series) -> Markup:
-    colour = f"series-{number % _COLOURS}"
+    colour = _colour(number)
     drawn = []
     if series.kind is not SeriesKind.POINTS:
         drawn.append(element("line", {"x1": 0, "x2": 24, "y1": 7, "y2": 7, "class": f"{colour} {series.kind}"}))

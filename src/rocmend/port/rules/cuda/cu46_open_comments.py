@@ -4,11 +4,11 @@ What it does:
   Finds the comments `ROCM CU16: …` that a port wrote before code that only ROCm compiles.
 
 Why it matters:
-  The code under it had to be ported by hand. It is not analysed again, since it is now ROCm code: only the comment
-  shows that it is not done.
+  The code under it had to be ported by hand. Rules may not see it any more, since its names are ROCm's now: only the
+  comment shows that it is not done. Where a rule still reports it, or the port's own record does, it counts once.
 
 Use instead:
-  Do what the comment says, then remove it.
+  Do what the comment says, then remove it. Or write `// rocmend: ignore[CU16] reason` in its place.
 
 Fix safety:
   Nothing is rewritten.
@@ -51,25 +51,24 @@ def _whole(file: CudaFile, number: int, text: bytes) -> tuple[bytes, int]:
     outcome=Outcome.MANUAL,
     triggers=(b"// ROCM ",),
     sources=("measured: `rocmend port` writes them",),
-    valid=(
-        "#ifdef USE_ROCM\n// ROCM CU16: ROCm has no mma.h.\n#endif\n#include <mma.h>\n",
-        "// ROCM is what it is called.\nint x;\n",
+    valid=("// ROCM is what it is called.\nint x;\n",),
+    invalid=(
+        Case("#ifdef USE_ROCM\n// ROCM CU16: ROCm has no mma.h.\n#endif\n#include <mma.h>\n", None),
+        Case("#ifdef USE_ROCM\n// ROCM CU43: a kernel is launched.\nk();\n#else\nk2();\n#endif\n", None),
     ),
-    invalid=(Case("#ifdef USE_ROCM\n// ROCM CU43: a kernel is launched.\nk();\n#else\nk2();\n#endif\n", None),),
 )
 def open_comments(file: CudaFile) -> Iterator[Found]:
-    """Yield the comments; one that stands alone is before shared code, where its rule speaks for itself."""
+    """Yield the comments, also those of findings that their rule still reports: these are counted once."""
     for number, comment in enumerate(file.comments):
         mark = _MARK.match(file.data, comment.start, comment.end)
         branch = file.branch_at(comment.start)
         if mark is None or branch is None or branch.nvidia is not False:
             continue
-        if len(file.members(branch.group)) > 1:
-            text, end = _whole(file, number, mark[2])
-            told = text.decode("utf-8", "replace")
-            yield Found(
-                comment.start,
-                end,
-                f"{mark[1].decode()} is still open: {told}",
-                remedy="Do what the comment says, then remove it.",
-            )
+        text, end = _whole(file, number, mark[2])
+        told, name = text.decode("utf-8", "replace"), mark[1].decode()
+        yield Found(
+            comment.start,
+            end,
+            f"{name} is still open: {told}",
+            remedy=f"Do what it says, then remove it; or put `// rocmend: ignore[{name}] reason` in its place.",
+        )

@@ -36,6 +36,7 @@ from rocmend.port.python.file import PythonFile
 from rocmend.port.python.finding import told
 from rocmend.port.python.flags import Side
 from rocmend.port.python.imported import attempted
+from rocmend.port.python.toolkit import decides
 from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
@@ -89,7 +90,7 @@ def check(file: PythonFile) -> Iterable[Found]:
             continue
         if attempted(file, call.node) and not _of_folder(call.args[0]):  # what follows a failure is said there
             continue
-        if _all_caught(file, call.node):
+        if _all_caught(file, call.node) or decides(file, call.node):  # PY44
             continue
         yield told(
             file,

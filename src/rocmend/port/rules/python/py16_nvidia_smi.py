@@ -14,9 +14,9 @@ There is no such program on a machine with AMD GPUs.
 
 ## Fix safety
 
-A suggestion where it is called without options and its output is not read, or where an error follows if it is not
-there. Options and output have to be ported by hand. A call that may fail (`try`), and looking up the program, are a
-note: programs often detect NVIDIA GPUs that way.
+A suggestion where it is called without options and its output is not read. Options and output have to be ported by
+hand. A call that may fail (`try`), and looking up the program, are a note. Where they decide whether there is a GPU,
+PY44 reports them.
 
 ## References
 
@@ -36,6 +36,7 @@ from rocmend.port.python.finding import gated, told
 from rocmend.port.python.flags import Side
 from rocmend.port.python.gates import expression_gate
 from rocmend.port.python.imported import attempted
+from rocmend.port.python.toolkit import decides
 from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
@@ -61,9 +62,9 @@ _PROGRAM = re.compile(r"(?:^|[\s;|&(/])nvidia-smi(?:\.exe)?(?=$|[\s;|&)])")
     valid=('print("see nvidia-smi")\n', "import subprocess\n\nsubprocess.run(['make'])\n"),
     invalid=(
         Case(
-            "import shutil\n\nif shutil.which('nvidia-smi') is None:\n    raise RuntimeError('no GPU')\n",
-            "import shutil\n\nfrom package._rocm import is_rocm\n\n"
-            "if shutil.which(\"amd-smi\" if is_rocm else 'nvidia-smi') is None:\n    raise RuntimeError('no GPU')\n",
+            'import subprocess\n\nsubprocess.run("nvidia-smi", check=True)\n',
+            "import subprocess\n\nfrom package._rocm import is_rocm\n\n"
+            'subprocess.run("amd-smi" if is_rocm else "nvidia-smi", check=True)\n',
         ),
         Case(
             'import subprocess\n\nsubprocess.check_output(["nvidia-smi", "--query-gpu=memory.used", "--format=csv"])\n',
@@ -80,15 +81,10 @@ _PROGRAM = re.compile(r"(?:^|[\s;|&(/])nvidia-smi(?:\.exe)?(?=$|[\s;|&)])")
         ),
         Case('import shutil\n\nprogram = shutil.which("nvidia-smi")\n', None),
         Case(
-            'import shutil\n\nprogram = shutil.which("nvidia-smi")\nif program is None:\n    raise OSError("none")\n',
-            None,
-        ),
-        Case(
             "import subprocess\n\ntry:\n    subprocess.check_output(['nvidia-smi', 'topo'])\n"
             "except subprocess.CalledProcessError:\n    pass\n",
             None,
         ),
-        Case('import shutil\n\nif not shutil.which("nvidia-smi"):\n    on_cpu()\n', None),
         Case('import subprocess\n\nsubprocess.run(["bash", "-c", "nvidia-smi | head"])\n', None),
     ),
 )
@@ -107,7 +103,9 @@ def nvidia_smi(file: PythonFile) -> Iterable[Found]:
         known, complete = file.values(program)
         if not any(_PROGRAM.search(text) for text in [*map(str, known), *_said(file, command)]):
             continue
-        if attempted(file, call.node) or (call.name == "shutil.which" and not _refuses(file, call)):
+        if decides(file, call.node):  # PY44
+            continue
+        if attempted(file, call.node) or call.name == "shutil.which":
             yield told(
                 file,
                 call.node,
@@ -128,29 +126,8 @@ def nvidia_smi(file: PythonFile) -> Iterable[Found]:
 
 
 def _is_not_read(file: PythonFile, call: Call) -> bool:
-    """Whether neither what the program prints nor where it is goes anywhere: nvidia-smi's options may follow that."""
-    return call.name == "shutil.which" or isinstance(file.parent(call.node), ast.Expr)
-
-
-def _refuses(file: PythonFile, call: Call) -> bool:
-    """Whether the file goes no further without the program: an error or an assertion follows at once."""
-    statement = file.statement(call.node)
-    if isinstance(statement, ast.If):
-        return isinstance(statement.body[-1], ast.Raise) and not statement.orelse
-    if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
-        return _stops_without(file, statement, statement.targets[0].id)
-    return isinstance(statement, ast.Assert)
-
-
-def _stops_without(file: PythonFile, statement: ast.Assign, name: str) -> bool:
-    """Whether the next statement raises where a name is none."""
-    block = getattr(file.parent(statement), "body", [])
-    after = block[block.index(statement) + 1 :][:1] if statement in block else []
-    match after:
-        case [ast.If(test=ast.Compare(left=ast.Name(id=id_), ops=[ast.Is()]) | ast.UnaryOp(operand=ast.Name(id=id_)))]:
-            return id_ == name and isinstance(after[0].body[-1], ast.Raise)
-        case _:
-            return False
+    """Whether what the program prints goes nowhere."""
+    return isinstance(file.parent(call.node), ast.Expr)
 
 
 def _said(file: PythonFile, node: ast.expr, depth: int = 0) -> Iterator[str]:

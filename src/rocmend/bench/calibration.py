@@ -1,0 +1,140 @@
+"""An option of a setting that is found by trying, before the first case: what was tried, and what is taken."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocmend.bench.session import Stop, Subject
+from rocmend.bench.stats import Comparison
+from rocmend.core.evidence import Evidence, identity_of
+from rocmend.core.verdict import Verdict
+
+if TYPE_CHECKING:
+    from rocmend.bench.measure import Effort
+    from rocmend.store.store import Store
+
+KIND = "calibration"
+"""The kind of evidence that it leaves: never ``bench``, as what was tried is no figure of a case."""
+
+
+class Tried(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A value that was tried.
+
+    Attributes:
+        name: ``1024``.
+        options: What it sets.
+        verdict: ``pass`` where it ran; a value that runs out of memory or crashes is out.
+        reason: Why it did not.
+        figure: In the calibration's unit; None where there is none.
+        low: Lower end of its 95 % interval; None where the value was out before there was one.
+        high: Its upper end.
+        rounds: How many rounds it was in.
+        comparison: Against what is compared with, from blocks of the last round alone; None where it was not in that.
+    """
+
+    name: str
+    options: dict[str, int]
+    verdict: Verdict
+    reason: str = ""
+    figure: float | None = None
+    low: float | None = None
+    high: float | None = None
+    rounds: int = 1
+    comparison: Comparison | None = None
+
+
+class Calibration(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What was found for a setting.
+
+    Attributes:
+        setting: The setting's id.
+        option: What was tried, as a table calls it: ``ubatch``.
+        case: Id of the case that was measured; a setting's calibration holds for no other one.
+        test: What a table calls it: ``pp2048``.
+        unit: Of the figures; more is better.
+        chosen: The options that are taken; empty for the program's defaults.
+        compared_with: Name of the value that others must be faster than to be taken.
+        text: What came out, in words.
+        tried: The values, the smallest first.
+        subject: Where it ran.
+        started_at: ISO time (UTC).
+        time_ms: Wall time.
+        quarantine: Why nothing more may be started on this host.
+    """
+
+    setting: str
+    option: str
+    case: str
+    test: str
+    unit: str
+    chosen: dict[str, int]
+    compared_with: str
+    text: str
+    tried: tuple[Tried, ...]
+    subject: Subject = Subject()
+    started_at: str = ""
+    time_ms: float = 0.0
+    quarantine: str = ""
+
+
+class Beginning(msgspec.Struct, frozen=True):
+    """What a suite is given to find options of its settings with.
+
+    Attributes:
+        settings: Ids of the settings that are going to be measured.
+        effort: How much is done for a figure.
+        kept: What an earlier part of the run has found.
+        keep: Keeps what is found, as soon as it is there.
+        step: Told what is done now.
+        stop: Asked often.
+    """
+
+    settings: Sequence[str]
+    effort: Effort
+    kept: Sequence[Calibration]
+    keep: Callable[[Calibration], None]
+    step: Callable[[str], None]
+    stop: Stop
+
+
+def evidence_of(found: Calibration, group: str, suite: str) -> Evidence:
+    """Return the record that is kept of a calibration; ``calibrations_of`` reads it back."""
+    works = any(one.verdict is Verdict.PASS for one in found.tried)
+    subject = found.subject
+    return Evidence(
+        kind=KIND,
+        subject=f"{suite}/{found.option} @ {found.setting}",
+        identity=identity_of(
+            {
+                "kind": KIND,
+                "setting": found.setting,
+                "case": found.case,
+                "tried": [one.options for one in found.tried],
+                "device": subject.device_name,
+                "versions": subject.versions,
+            }
+        ),
+        verdict=Verdict.PASS if works else Verdict.INFRA,
+        reason=found.text,
+        started_at=found.started_at,
+        time_ms=found.time_ms,
+        gfx_target=subject.gfx_target,
+        versions=subject.versions,
+        settings={"setting": found.setting, **found.chosen},
+        detail={"calibration": msgspec.to_builtins(found)},
+        group=group,
+    )
+
+
+def calibrations_of(store: Store, group: str) -> tuple[Calibration, ...]:
+    """Return what a run has found, of each setting the newest."""
+    found: dict[str, Calibration] = {}
+    for row in store.query(kind=KIND, group=group):
+        with contextlib.suppress(msgspec.ValidationError):  # a newer rocmend wrote it
+            one = msgspec.convert(row.evidence.detail.get("calibration"), Calibration)
+            found.setdefault(one.setting, one)
+    return tuple(found.values())[::-1]

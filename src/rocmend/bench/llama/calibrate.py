@@ -1,0 +1,227 @@
+"""Finds the batch sizes that read a prompt fastest: little time for many of them first, then more for the best.
+
+Half of the sizes are left out after each round (successive halving [1]); the build's default stays in to the end. What
+is said at the end rests on blocks of the last round alone: those of earlier rounds have chosen who is in it, and would
+flatter whoever had luck. The default is left only for a size that the interval shows to be faster, and a smaller size
+only for a larger one that is shown to be faster than it.
+
+Source: [1] Jamieson, Talwalkar, Non-stochastic best arm identification and hyperparameter optimization, AISTATS 2016.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from rocmend.bench.calibration import Beginning, Calibration, Tried
+from rocmend.bench.case import Case
+from rocmend.bench.comparison import compared
+from rocmend.bench.llama.build import Build
+from rocmend.bench.llama.options import default_batch
+from rocmend.bench.measure import Effort, measure
+from rocmend.bench.records import Measured
+from rocmend.bench.session import Prepared, Session
+from rocmend.bench.stats import Comparison, Difference
+from rocmend.core.units import figure_text
+from rocmend.core.verdict import Verdict
+
+SIZES = (64, 128, 256, 512, 1024, 2048)
+"""Physical batch sizes that are tried."""
+PROMPT = 2048
+"""Tokens of the prompt at least: a batch is never larger than the prompt."""
+FINALISTS = 2
+"""Sizes besides the default that are in the last round."""
+_RUNS = 2
+"""Repetitions of a start in the rounds before the last one: a start that loads the model is what takes time."""
+
+Options = dict[str, int]
+Open = Callable[[Options, bool], Session]
+"""Open a session with options; whether it finds out first which device computes."""
+
+
+class _Size(msgspec.Struct, frozen=True):
+    name: str
+    options: Options
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """Smaller ones first."""
+        return self.options.get("ubatch", 0), self.options.get("batch", 0)
+
+
+class Calibrator:
+    """Finds the batch sizes of a setting.
+
+    Args:
+        setting: Its id.
+        case: What is measured.
+        build: The build, for the options that it has.
+        sizes: Which to try.
+        opened: Opens a session.
+        beginning: Effort, and whom to tell.
+    """
+
+    def __init__(  # noqa: PLR0913, PLR0917  it is made in one place
+        self, setting: str, case: Case, build: Build, sizes: Sequence[int], opened: Open, beginning: Beginning
+    ) -> None:
+        self.setting, self.case, self.build, self.begin = setting, case, build, beginning
+        self.opened = opened
+        self.option, self.default, self.sizes = _sizes(build, sizes)
+        self.sessions: dict[str, Session] = {}
+        self.last: dict[str, Measured] = {}
+        self.rounds: dict[str, int] = {}
+        self.started = dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds")
+        self.since = time.monotonic()
+
+    def find(self) -> Calibration | None:
+        """Return what was found; None where it was stopped."""
+        if not self.sizes:
+            return self._found({}, "this build has no option for the batch size (-ub, -b)")
+        proof = self._session(self.sizes[self.default], proves=True).prepare(self.case)
+        if proof.verdict is not Verdict.PASS:
+            return None if self._stopped(proof) else self._found({}, f"{proof.verdict.value}: {proof.reason}", proof)
+        names = list(self.sizes)
+        blocks = 1
+        while len(names) > FINALISTS + 1 and not self._over(proof):
+            few = msgspec.structs.replace(self.begin.effort, least_blocks=blocks, most_blocks=blocks, least_runs=_RUNS)
+            names = self._better(self._round(names, few, f"round {blocks.bit_length()}"))
+            blocks *= 2
+        if not self._over(proof) and (best := self._same_batch(names)):
+            self.sizes[best.name] = best
+            names.append(best.name)
+        final = {} if self._over(proof) else self._round(names, self.begin.effort, "last round")
+        if self.begin.stop() or any(self._stopped(item.prepared) for item in final.values()):
+            return None
+        return self._judged({name: item for name, item in final.items() if item.summary}, proof)
+
+    def _session(self, size: _Size, *, proves: bool = False) -> Session:
+        if size.name not in self.sessions:
+            self.sessions[size.name] = self.opened(size.options, proves)
+        return self.sessions[size.name]
+
+    def _round(self, names: Sequence[str], effort: Effort, what: str) -> dict[str, Measured]:
+        """Measure sizes in turn, the default first."""
+        ordered = sorted(names, key=lambda name: (name != self.default, self.sizes[name].order))
+        sessions = {name: self._session(self.sizes[name]) for name in ordered}
+
+        def step(name: str, _what: str) -> None:
+            self.begin.step(f"{self.setting}: looks for the fastest batch size: {name} ({what})")
+
+        found = measure(self.case, sessions, effort, step)
+        for name, item in found.items():
+            self.last[name] = item
+            self.rounds[name] = self.rounds.get(name, 0) + 1
+        return found
+
+    def _over(self, proof: Prepared) -> bool:
+        return self.begin.stop() or bool(self._quarantine(proof))
+
+    def _quarantine(self, proof: Prepared | None) -> str:
+        reasons = [proof.quarantine if proof else "", *(item.prepared.quarantine for item in self.last.values())]
+        return next(filter(None, reasons), "")
+
+    def _stopped(self, prepared: Prepared) -> bool:
+        return prepared.verdict is Verdict.SKIPPED and self.begin.stop()
+
+    def _better(self, found: Mapping[str, Measured]) -> list[str]:
+        """Return the faster half, with the default."""
+        order = _fastest_first(found)
+        others = [name for name in order if name != self.default]
+        kept = others[: max(FINALISTS, (len(others) + 1) // 2)]
+        return [name for name in order if name in kept or name == self.default]
+
+    def _same_batch(self, names: Sequence[str]) -> _Size | None:
+        """Return the size that is the fastest until now with a logical batch as small, where that is something else."""
+        known = {name: self.last[name] for name in names if name in self.last}
+        fastest = next(iter(_fastest_first(known)), "")
+        size = self.sizes[fastest].options.get("ubatch", 0) if fastest else 0
+        if not size or not self.build.help.has("-b", "--batch-size") or size >= default_batch(self.build):
+            return None
+        return _Size(f"{size} (b={size})", {"ubatch": size, "batch": size})
+
+    def _judged(self, final: Mapping[str, Measured], proof: Prepared) -> Calibration:
+        """Choose among those that came to the end."""
+        ordered = sorted(final, key=lambda name: self.sizes[name].order)
+        if not ordered:
+            quarantine = self._quarantine(proof)
+            return self._found({}, f"stopped: {quarantine}" if quarantine else "no size gave a figure", proof)
+        base = self.default if self.default in final else ordered[0]
+        against = {name: compared(final[base], final[name]) for name in ordered if name != base}
+        faster = [name for name in ordered if name != base and against[name].difference is Difference.FASTER]
+        chosen = faster[0] if faster else base
+        for name in faster[1:]:
+            if compared(final[chosen], final[name]).difference is Difference.FASTER:
+                chosen = name
+        figure = f"{self.option} {base}: {figure_text(final[base].figure)} {self.case.unit} ({self.case.title})"
+        others = [f"{name} {_change(one)}" for name, one in against.items()]
+        failed = [name for name, item in self.last.items() if item.verdict is not Verdict.PASS]
+        others += [f"{name} {self.last[name].verdict.value}" for name in failed]
+        if chosen != base:
+            told = f"{chosen} is taken"
+        elif base == self.default:
+            told = f"{base} stays, the build's default: no other is shown to be faster"
+        else:
+            told = f"{base} is taken: the build's default, {self.default}, does not run"
+        return self._found(self.sizes[chosen].options, f"{'; '.join([figure, *others])}. {told}", proof, base, against)
+
+    def _found(
+        self,
+        chosen: Options,
+        text: str,
+        proof: Prepared | None = None,
+        base: str = "",
+        against: Mapping[str, Comparison] | None = None,
+    ) -> Calibration:
+        ordered = sorted(self.last, key=lambda name: self.sizes[name].order)
+        ends = {*(against or {}), base}
+        return Calibration(
+            setting=self.setting,
+            option=self.option,
+            case=self.case.id,
+            test=self.case.title,
+            unit=self.case.unit,
+            chosen=chosen,
+            compared_with=base,
+            text=text,
+            tried=tuple(self._tried(name, (against or {}).get(name), last=name in ends) for name in ordered),
+            subject=proof.subject if proof else Prepared(Verdict.PASS).subject,
+            started_at=self.started,
+            time_ms=round((time.monotonic() - self.since) * 1e3),
+            quarantine=self._quarantine(proof),
+        )
+
+    def _tried(self, name: str, comparison: Comparison | None, *, last: bool) -> Tried:
+        item = self.last[name]
+        low, high = item.interval if last and item.interval else (None, None)
+        options = self.sizes[name].options
+        return Tried(
+            name, options, item.verdict, item.reason, item.figure, low, high, self.rounds[name], comparison=comparison
+        )
+
+
+def _sizes(build: Build, sizes: Sequence[int]) -> tuple[str, str, dict[str, _Size]]:
+    """Return the option, the name of the size that the build takes of itself, and all sizes by name."""
+    for option, spellings in (("ubatch", ("-ub", "--ubatch-size")), ("batch", ("-b", "--batch-size"))):
+        if build.help.has(*spellings):
+            known = build.help.number(*spellings)
+            found = [_Size(str(size), {option: size}) for size in sorted({*sizes, known} - {0})]
+            default = str(known) if known else "default"
+            first = [] if known else [_Size(default, {})]
+            return option, default, {size.name: size for size in (*first, *found)}
+    return "ubatch", "", {}
+
+
+def _fastest_first(found: Mapping[str, Measured]) -> list[str]:
+    timed = {name: item.summary.median for name, item in found.items() if item.summary is not None}
+    return sorted(timed, key=lambda name: timed[name])
+
+
+def _change(one: Comparison) -> str:
+    if one.ratio is None:
+        return one.reason
+    if one.low is None or one.high is None:
+        return f"{one.ratio - 1:+.1%}"
+    return f"{one.ratio - 1:+.1%} ({one.low - 1:+.1%} to {one.high - 1:+.1%})"

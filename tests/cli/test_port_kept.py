@@ -1,0 +1,102 @@
+"""Findings for a person stay with the port: every later run shows each once, until a person closes it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from .conftest import Done
+
+Installed = Callable[..., "Done"]
+
+DIVERGING = """#include <cuda_runtime.h>
+#include <cstdio>
+#include <cstdlib>
+
+__device__ int odd(int v) { return __shfl_sync(0xffffffff, v, 0) + 1; }
+__device__ int even(int v) { return __shfl_sync(0xffffffff, v, 1) + 2; }
+
+
+
+__global__ void k(int* x) {
+  int v = x[threadIdx.x], r;
+
+
+
+  if (threadIdx.x & 1) r = odd(v); else r = even(v);
+  x[threadIdx.x] = r;
+}
+"""
+NEARBY = """#include <cuda_runtime.h>
+#include <mma.h>
+__global__ void k(int* x) {
+  x[0] = __shfl_sync(0xffffffff, x[1], 0);
+  asm volatile("mov.u32 %0, %%smid;" : "=r"(x[2]));
+}
+"""
+
+
+def by_hand(installed: Installed, project: Path, *options: str) -> list[dict[str, Any]]:
+    done = installed("port", str(project), "--no-cache", "--format", "jsonl", *options)
+    return [one for one in map(json.loads, done.out.splitlines()) if one["outcome"] == "manual"]
+
+
+def applied(installed: Installed, tmp_path: Path, text: str) -> Path:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "k.cu").write_text(text)
+    assert installed("port", str(project), "--apply").code == 1
+    return project
+
+
+def test_a_finding_that_rules_no_longer_see_stays_open(installed: Installed, tmp_path: Path) -> None:
+    """Once both helpers call ``warp32_shfl_sync``, no rule sees that lanes meet at different calls."""
+    project = applied(installed, tmp_path, DIVERGING)
+    (found,) = by_hand(installed, project)
+    line = (project / "k.cu").read_text().splitlines()[found["line"] - 1]
+    assert (found["rule"], line.strip()) == ("CU30", "if (threadIdx.x & 1) r = odd(v); else r = even(v);")
+    assert installed("port", str(project)).code == 1
+    proof = installed("port", "verify", str(project), "--level", "static", "--json")
+    assert proof.code == 1
+    (told,) = json.loads(proof.out)["data"]["levels"][1]["evidence"]
+    assert (told["outcome"], told["data"]["rule"]) == ("broken", "CU30")
+    before = (project / "k.cu").read_bytes()
+    assert installed("port", str(project), "--apply", "--no-cache", "--jobs", "1").code == 1
+    assert (project / "k.cu").read_bytes() == before
+
+
+@pytest.mark.parametrize("way", ["reason", "code", "no comment", "no record"])
+def test_what_closes_a_finding(installed: Installed, tmp_path: Path, way: str) -> None:
+    project = applied(installed, tmp_path, DIVERGING)
+    path = project / "k.cu"
+    lines = path.read_text().splitlines(keepends=True)
+    at = next(number for number, line in enumerate(lines) if "// ROCM CU30" in line)
+    end = next(number for number in range(at, len(lines)) if lines[number].startswith("#endif"))
+    if way == "reason":
+        lines[at:end] = ["  // rocmend: ignore[CU30] the lanes of a warp are all odd or all even here\n"]
+    elif way == "code":
+        lines[at : end + 2] = ["  r = odd(v);\n"]
+    elif way == "no comment":
+        lines[at:end] = []
+    else:
+        shutil.rmtree(project / ".rocmend")
+    path.write_text("".join(lines))
+    rules = [one["rule"] for one in by_hand(installed, project)]
+    assert rules == {"reason": [], "code": [], "no comment": ["CU30"], "no record": ["CU46"]}[way]
+
+
+def test_no_finding_counts_twice(installed: Installed, tmp_path: Path) -> None:
+    """A comment in the region of a rewrite nearby, whose rule still reports the code below it."""
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "k.cu").write_text(NEARBY)
+    before = sorted(one["rule"] for one in by_hand(installed, project, "--jobs", "1"))
+    assert before
+    installed("port", str(project), "--apply")
+    assert sorted(one["rule"] for one in by_hand(installed, project)) == before

@@ -1,0 +1,137 @@
+"""``port``: what is a finding, how findings are grouped, and what is written into other people's sources."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .port_project import Rocmend, data_of
+
+AVAILABLE = """import os
+from subprocess import DEVNULL, call
+
+{probe}
+
+
+def load():
+    if cuda_toolkit_available():
+        return "built"
+    return "disabled"
+"""
+
+PROBES = {
+    "nvcc": '''def cuda_toolkit_available():
+    """Look for nvcc."""
+    try:
+        call(["nvcc"], stdout=DEVNULL, stderr=DEVNULL)
+        return True
+    except FileNotFoundError:
+        return False''',
+    "folder": """def cuda_toolkit_available() -> bool:
+    import torch.utils.cpp_extension as jit
+
+    cuda_home = jit._find_cuda_home()
+    if not cuda_home:
+        return False
+    return os.path.isfile(os.path.join(cuda_home, "bin", "nvcc"))""",
+    "nvidia-smi": """def cuda_toolkit_available():
+    import shutil
+
+    return shutil.which("nvidia-smi") is not None""",
+    "libcudart": """import ctypes
+
+try:
+    ctypes.CDLL("libcudart.so.99")
+    FOUND = True
+except OSError:
+    FOUND = False
+
+
+def cuda_toolkit_available():
+    return FOUND""",
+}
+
+TORCH = {
+    "torch/__init__.py": "from . import cuda, version\n",
+    "torch/version.py": "import os\n\nhip = os.environ.get('HIP')\ncuda = None\n",
+    "torch/cuda.py": "from . import version\n\n\ndef is_available():\n    return version.hip is not None\n",
+    "torch/utils/__init__.py": "",
+    "torch/utils/cpp_extension.py": "import os\n\nROCM_HOME = os.environ.get('HIP')\n_find_cuda_home = lambda: None\n",
+}
+
+
+@pytest.mark.parametrize("probe", PROBES)
+def test_a_part_of_cuda_that_decides_about_the_gpu_is_a_finding(rocmend: Rocmend, tmp_path: Path, probe: str) -> None:
+    """Where it is answered "no", an extension is silently not built: with the suggestion taken, ROCm builds it."""
+    project = tmp_path / "project"
+    (project / "fast").mkdir(parents=True)
+    (project / "fast" / "__init__.py").write_text("import torch\n")
+    (project / "fast" / "_backend.py").write_text(AVAILABLE.format(probe=PROBES[probe]))
+    for path, text in TORCH.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    done = rocmend("port", project, "--json")
+    assert done.code == 1
+    (issue,) = [one for one in data_of(done)["analysis"]["files"][0]["issues"] if one["rule"] == "PY44"]
+    assert (issue["outcome"], issue["message"].split()[0]) == (
+        "suggest",
+        {"folder": "CUDA_HOME"}.get(probe, probe),
+    )
+    assert rocmend("port", project, "--apply", "--suggestions").code == 0
+    told = {
+        hip: subprocess.run(
+            [sys.executable, "-c", "from fast._backend import load; print(load())"],
+            cwd=project,
+            env={"PYTHONPATH": os.pathsep.join([str(tmp_path), str(project)]), "PATH": "/nowhere", **hip_of(hip)},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout.strip()
+        for hip in ("", "/opt/rocm")
+    }
+    assert told == {"": "disabled", "/opt/rocm": "built"}
+
+
+def hip_of(folder: str) -> dict[str, str]:
+    return {"HIP": folder} if folder else {}
+
+
+def test_jobs_for_cuda_are_one_line_and_stay_as_they_are(rocmend: Rocmend, project: Path) -> None:
+    """A project has a script for each CUDA release that it builds for: 30 files, and nothing to do in them."""
+    folder = project / ".github" / "workflows" / "cuda"
+    folder.mkdir(parents=True)
+    for release in ("118", "121", "128"):
+        text = f'export CUDA_HOME=/usr/local/cuda-{release}\nexport TORCH_CUDA_ARCH_LIST="8.0;9.0"\n'
+        (folder / f"cu{release}-env.sh").write_text(text)
+    (project / ".github" / "workflows" / "a.yml").write_text("jobs:\n  a:\n    container: nvidia/cuda:12.1.0-base\n")
+    done = rocmend("port", project)
+    (line,) = [one for one in done.out.splitlines() if one.startswith("CI ")]
+    assert line.split()[1] == "7\N{MULTIPLICATION SIGN}"
+    assert ("EV07   " in done.out, ".github" in rocmend("port", project, "--diff").out) == (False, False)
+    issues = [
+        one for file in data_of(rocmend("port", project, "--json"))["analysis"]["files"] for one in file["issues"]
+    ]
+    assert {one["outcome"] for one in issues if one["path"].startswith(".github")} == {"note"}
+    assert rocmend("port", project, "--apply").code == 0, "nothing in them is left to do"
+
+
+def test_cells_of_which_the_same_is_said_are_one_finding(rocmend: Rocmend, tmp_path: Path) -> None:
+    cell: dict[str, object] = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
+    cells = [
+        {**cell, "source": ["import torch\n", "torch.backends.cuda.matmul.allow_tf32 = True\n"]} for _ in range(12)
+    ]
+    notebook = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    (tmp_path / "a.ipynb").write_text(json.dumps(notebook))
+    (issue,) = data_of(rocmend("port", tmp_path, "--json"))["analysis"]["files"][0]["issues"]
+    assert "(11 more in this file.)" in issue["message"]
+
+
+def test_headers_are_included_after_what_guards_a_header(rocmend: Rocmend, project: Path) -> None:
+    (project / "a.cuh").write_text("/* a */\n#pragma once\n\n#include <cstdio>\n__device__ int f() { return 1; }\n")
+    rocmend("port", project, "--apply")
+    assert (project / "a.cuh").read_text().startswith("/* a */\n#pragma once\n\n#ifdef USE_ROCM\n#include ")
