@@ -268,7 +268,7 @@ def test_a_record_that_only_another_op_looks_up_is_used(tmp_path: Path, monkeypa
     monkeypatch.setattr(registry, "ops", lambda: iter(both))
     monkeypatch.setattr(run, "DEFAULT_TARGETS", ("gfx1151",))
     monkeypatch.setattr(run, "_ordered", lambda *_: [])  # recorded, and not compiled
-    selection = Selection(("quantized_matmul",), ("gfx1151",), available(()), jobs=1)
+    selection = Selection(("quantized_matmul",), ("gfx1151",), tuple(available(())), jobs=1)
     found = run.compile_ops(selection, cache=Cache(tmp_path)).problems
     assert [problem for problem in found if "gated" in problem.subject] == []
 
