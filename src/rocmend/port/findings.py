@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable
 
 import msgspec
 
 from rocmend.core.errors import DataError
+from rocmend.core.records import Severity
+from rocmend.port.build.kinds import of_ci
 from rocmend.port.classify import Kind, wanted
 from rocmend.port.cuda.marks import without_marks
 from rocmend.port.languages import broken, source
-from rocmend.port.records import FileReport, Issue, Language
+from rocmend.port.records import FileReport, Issue, Language, Outcome
+from rocmend.port.rule import rules
 from rocmend.port.suppress import Suppressions
 
 __all__ = ["findings"]
+
+_CELL = re.compile(r"\Acell \d+, line \d+: ")
+"""Where in a notebook a place is: what is said of it is the same in every cell."""
 
 
 def findings(path: str, data: bytes, kinds: Kind) -> tuple[FileReport, int]:
@@ -50,7 +57,16 @@ def findings(path: str, data: bytes, kinds: Kind) -> tuple[FileReport, int]:
     found = without_marks(found)
     found.sort(key=lambda issue: (issue.start, issue.end, issue.rule))
     left = Suppressions(data).left(found)
+    if of_ci(path):
+        left = tuple(_of_ci(issue) for issue in left)
+    if path.endswith(".ipynb") or of_ci(path):
+        once = {rule.id for language in kinds for rule in rules(language)}
     return FileReport(path, own, len(data), sha256, tuple(_folded(left, once))), len(found) - len(left)
+
+
+def _of_ci(issue: Issue) -> Issue:
+    """Return what is said of a job for CUDA: it stays, whatever is done about such lines elsewhere."""
+    return msgspec.structs.replace(issue, outcome=Outcome.NOTE, severity=Severity.INFO, edits=(), needs=())
 
 
 def _folded(issues: Iterable[Issue], once: set[str]) -> list[Issue]:
@@ -58,7 +74,8 @@ def _folded(issues: Iterable[Issue], once: set[str]) -> list[Issue]:
     kept: dict[tuple[object, ...], list[Issue]] = {}
     for number, issue in enumerate(issues):
         alike = issue.rule in once and not issue.edits
-        kept.setdefault((issue.rule, issue.outcome, issue.message) if alike else (number,), []).append(issue)
+        said = (issue.rule, issue.outcome, _CELL.sub("", issue.message))
+        kept.setdefault(said if alike else (number,), []).append(issue)
     return [_counted(one, len(more)) if more else one for one, *more in kept.values()]
 
 

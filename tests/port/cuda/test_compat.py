@@ -192,6 +192,11 @@ namespace other { using namespace std; size_t f(size_t a, size_t b) { return min
 
 def test_minima_of_a_namespace_need_nothing() -> None:
     assert b"(min)" not in compatibility_header(uses([("a.cu", b"int f() { return std::min(1, 2); }\n")]))
+    kernel = b"__global__ void k(float *p) { p[0] = max(p[1], p[2]); }\n"
+    device = compatibility_header(uses([("a.cu", kernel)]))
+    assert (b"(max)" in device, b"host code" in device, device.count(b"\n") < 55) == (True, False, True)
+    host = compatibility_header(uses([("a.cu", kernel + b"long f(long a) { return max(a, 2L); }\n")]))
+    assert b"static inline __host__ long (max)" in host
     own = b"int min(int a, unsigned b) { return a; }\nint f() { return min(1, 2u); }\n"
     assert b"(min)" not in compatibility_header(uses([("a.cu", own)]))
 

@@ -45,11 +45,13 @@ def test_places_are_those_of_the_file(ascii_only: bool, indent: int | None) -> N
         ensure_ascii=ascii_only,
         indent=indent,
     )
-    issues = [issue for issue in found(data) if issue.rule == "PY01"]
+    other = data.replace(b"y = ", b"y = torch.compile; ").replace(b"torch.compile(f, mode", b"torch.jit(f, mode", 2)
+    issues = [issue for one in (data, other) for issue in found(one) if issue.rule == "PY01"]
     assert [issue.message.partition(": ")[0] for issue in issues] == ["cell 3, line 1", "cell 4, line 3"]
-    for issue in issues:
-        assert data[issue.start : issue.end] == rb"\"reduce-overhead\""
-        line = data.split(b"\n")[issue.line - 1]
+    assert "(1 more in this file.)" in issues[0].message
+    for written, issue in zip((data, other), issues, strict=True):
+        assert written[issue.start : issue.end] == rb"\"reduce-overhead\""
+        line = written.split(b"\n")[issue.line - 1]
         assert line.decode()[issue.column - 1 :].startswith('\\"reduce-overhead\\"')
         assert issue.end_line == issue.line
         assert issue.outcome is Outcome.MANUAL

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from rocmend.cli.views.diagnosis import TONE
 from rocmend.core.units import count_text
+from rocmend.port.build.kinds import of_ci
 from rocmend.port.records import Issue, Outcome
 from rocmend.port.rule import rules
 from rocmend.report.document import Block, Cell, Section, Tone, table
@@ -18,6 +19,9 @@ _SECTIONS = (
     (Outcome.AUTO, "Rewritten", Tone.PLAIN),
     (Outcome.NOTE, "Notes on the code", Tone.PLAIN),
 )
+_CI = "CI"
+_LAST = ("CU40", _CI)
+"""What comes last in its section: a line for an include in each source, and jobs that stay as they are."""
 _PLACES = 3
 """Places that are named of each group; a paragraph of them hides the next line."""
 
@@ -31,6 +35,9 @@ def group_sections(issues: Iterable[Issue], *, written: bool) -> list[Block]:
     """
     groups: dict[tuple[Outcome, str, str], list[Issue]] = {}
     for issue in issues:
+        if of_ci(issue.path):
+            groups.setdefault((issue.outcome, _CI, ""), []).append(issue)
+            continue
         remedy = "" if issue.outcome is Outcome.AUTO else issue.remedy
         groups.setdefault((issue.outcome, issue.rule, remedy), []).append(issue)
     blocks: list[Block] = []
@@ -44,16 +51,23 @@ def group_sections(issues: Iterable[Issue], *, written: bool) -> list[Block]:
         head = (
             f"{title}: {counted}" if len(found) == places else f"{title}: {counted}, {count_text(len(found), 'kind')}"
         )
-        rows = [_row(of) for _, of in sorted(found, key=lambda one: (-len(one[1]), one[0]))]
+        rows = [
+            _row(of, key[1]) for key, of in sorted(found, key=lambda one: (one[0][1] in _LAST, -len(one[1]), one[0]))
+        ]
         blocks.append(Section(head, (table(["rule", "", "what", "where"], rows),), tone))
     return blocks
 
 
-def _row(issues: Sequence[Issue]) -> list[Cell]:
-    first = issues[0]
+def _row(issues: Sequence[Issue], shown: str) -> list[Cell]:
     worst = min((one.severity for one in issues), key=lambda one: one.rank)
     count = f"{len(issues)}\N{MULTIPLICATION SIGN}" if len(issues) > 1 else ""
-    return [Cell(first.rule, TONE[worst]), Cell(count), Cell(_what(issues)), Cell(_where(issues))]
+    what = _jobs(issues) if shown == _CI else _what(issues)
+    return [Cell(shown, TONE[worst]), Cell(count), Cell(what), Cell(_where(issues))]
+
+
+def _jobs(issues: Sequence[Issue]) -> str:
+    found = ", ".join(sorted({one.rule for one in issues}))
+    return f"Jobs for CUDA ({found}) stay as they are. Add a job for ROCm, in an image with ROCm's compilers."
 
 
 def _what(issues: Sequence[Issue]) -> str:

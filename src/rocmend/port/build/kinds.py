@@ -7,7 +7,7 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
-__all__ = ["Kind", "Manner", "destination", "for_rocm", "kind_of", "manner", "paths"]
+__all__ = ["Kind", "Manner", "destination", "for_rocm", "kind_of", "manner", "of_ci", "paths"]
 
 
 class Kind(StrEnum):
@@ -128,3 +128,14 @@ def destination(path: str) -> str:
     else:
         made = f"{stem}-rocm{dot}{ending}"
     return f"{folder}{slash}{made}"
+
+
+_CI = re.compile(
+    r"(?:^|/)(?:\.github|\.gitlab|\.circleci|\.buildkite|\.azure-pipelines|\.jenkins|\.ci|ci)/"
+    r"|(?:^|/)(?:\.gitlab-ci|\.travis|appveyor|azure-pipelines)\.ya?ml\Z"
+)
+
+
+def of_ci(path: str) -> bool:
+    """Tell whether a file sets up the project's own builds and tests: jobs for CUDA stay, ROCm gets its own."""
+    return _CI.search(path) is not None

@@ -12,7 +12,7 @@ from importlib import resources
 
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.names import header_of, headers, hip_names
-from rocmend.port.cuda.shims import CALLED, MARKS, SHIMS
+from rocmend.port.cuda.shims import CALLED, MARKS, ON_HOST, SHIMS
 
 __all__ = ["Uses", "compatibility_header", "defines", "uses"]
 
@@ -81,11 +81,12 @@ class Uses:
                 self.asked.setdefault(hip, set()).add(name)
         used = {name for name in names & known.keys() if name not in own}
         self.names |= used
-        self.shims |= {
+        shims = {
             name
             for name in names & SHIMS.keys()
             if name not in own and not defines(file, name) and (name not in CALLED or _called(file, name))
         }
+        self.shims |= shims | {ON_HOST[name] for name in shims & ON_HOST.keys() if _called(file, name, host=True)}
         self.namespaces |= (
             names & _NAMESPACES.keys() if b"cub::" in file.data or b"namespace cub" in file.data else set()
         )
@@ -145,9 +146,15 @@ def _asked(file: CudaFile) -> Iterator[tuple[bytes, str]]:
                 yield name, header
 
 
-def _called(file: CudaFile, name: bytes) -> bool:
-    """Return whether a source calls a function with no namespace before its name."""
-    return any(not call.qualifier for call in file.calls(name, shared=False))
+def _called(file: CudaFile, name: bytes, *, host: bool = False) -> bool:
+    """Return whether a source calls a function with no namespace before its name, anywhere or in code for the host."""
+    calls = (call for call in file.calls(name, shared=False) if not call.qualifier)
+    return any(not (host and _device_alone(file, call.start)) for call in calls)
+
+
+def _device_alone(file: CudaFile, at: int) -> bool:
+    function = file.function_at(at)
+    return function is not None and function.on_device and b"__host__" not in function.qualifiers
 
 
 def defines(file: CudaFile, name: bytes) -> bool:

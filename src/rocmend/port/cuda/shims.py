@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["CALLED", "MARKS", "SHIMS", "Shim"]
+__all__ = ["CALLED", "MARKS", "ON_HOST", "SHIMS", "Shim"]
 
 
 class Shim(NamedTuple):
@@ -201,40 +201,49 @@ def _least(name: str, sign: str, type_: str) -> Shim:
     )
 
 
-def _extreme(name: str, sign: str) -> Shim:
-    """Return a minimum or maximum as CUDA has it, where HIP's is another.
+def _mixed(name: str, sign: str) -> Shim:
+    """Return a minimum or maximum of a signed and an unsigned integer, which HIP makes floating point.
 
-    Of a signed and an unsigned integer HIP makes floating point: what comes out is no index, and another number where
-    one is negative. In host code HIP has that of ``int`` alone, and makes ``int`` of everything else.
+    What comes out there is no index, and another number where one is negative.
     """
-    lines = ["#ifdef __HIPCC__ // of a signed and an unsigned integer, as CUDA has it: unsigned"]
+    macro = f"CUDA_TO_HIP_{name.upper()}"
+    lines = [
+        "#ifdef __HIPCC__ // of a signed and an unsigned integer, as CUDA has it: unsigned",
+        f"#define {macro}(U, A, B) \\",
+        f"  static inline __host__ __device__ U ({name})(A a, B b) {{ return (U)a {sign} (U)b ? (U)a : (U)b; }}",
+    ]
     for signed in ("int", "long", "long long"):
         unsigned = f"unsigned {signed}"
-        for first, second in ((unsigned, signed), (signed, unsigned)):
-            lines += [
-                f"static inline __host__ __device__ {unsigned} ({name})({first} a, {second} b) {{",
-                f"  return static_cast<{unsigned}>(a) {sign} static_cast<{unsigned}>(b) ? static_cast<{unsigned}>(a)",
-                f"                                                : static_cast<{unsigned}>(b);",
-                "}",
-            ]
-    lines.append("#if !__HIP_DEFINE_EXTENDED_HOST_MIN_MAX__ // host code has that of int alone")
-    for same in ("unsigned int", "long", "unsigned long", "long long", "unsigned long long"):
-        lines.append(f"static inline __host__ {same} ({name})({same} a, {same} b) {{ return a {sign} b ? a : b; }}")
+        lines += [f"{macro}({unsigned}, {unsigned}, {signed})", f"{macro}({unsigned}, {signed}, {unsigned})"]
+    return Shim("\n".join([*lines, f"#undef {macro}", "#endif"]))
+
+
+def _on_host(name: str, sign: str) -> Shim:
+    """Return a minimum or maximum in host code, where HIP has that of ``int`` alone and makes ``int`` of the others."""
+    lines = ["#if defined(__HIPCC__) && !__HIP_DEFINE_EXTENDED_HOST_MIN_MAX__ // HIP's host code has that of int alone"]
+    lines += [
+        f"static inline __host__ {same} ({name})({same} a, {same} b) {{ return a {sign} b ? a : b; }}"
+        for same in ("unsigned int", "long", "unsigned long", "long long", "unsigned long long")
+    ]
     lines.append(f"static inline __host__ float ({name})(float a, float b) {{ return __builtin_f{name}f(a, b); }}")
     lines += [
         f"static inline __host__ double ({name})({first} a, {second} b) {{ return __builtin_f{name}(a, b); }}"
         for first, second in (("double", "double"), ("float", "double"), ("double", "float"))
     ]
-    return Shim("\n".join([*lines, "#endif", "#endif"]))
+    return Shim("\n".join([*lines, "#endif"]))
 
 
+ON_HOST = {b"min": b"min (host)", b"max": b"max (host)"}
+"""Shims that more is needed for where the name is called in code for the host."""
 CALLED = frozenset((b"min", b"max", b"isfinite", b"isnan", b"isinf", b"signbit"))
 """Names of shims that say something only where they are called with no namespace: ``std::min`` is another."""
 _MATH = Shim("#ifdef __cplusplus // nvcc gives host code these names\n#include <math.h>\n#endif")
 
 SHIMS: dict[bytes, Shim] = {
-    b"min": _extreme("min", "<"),
-    b"max": _extreme("max", ">"),
+    b"min": _mixed("min", "<"),
+    b"max": _mixed("max", ">"),
+    b"min (host)": _on_host("min", "<"),
+    b"max (host)": _on_host("max", ">"),
     b"cudaFuncSetAttribute": _kernel_call(
         "cudaFuncSetAttribute",
         "hipFuncSetAttribute",

@@ -51,6 +51,7 @@ _AT = {
     valid=(
         "void f() { cudaFuncSetCacheConfig((const void *)k, cudaFuncCachePreferL1); }\n",
         "void f() { cudaFuncSetCacheConfig(reinterpret_cast<void *>(k), cudaFuncCachePreferL1); }\n",
+        "void f() { cudaFuncSetCacheConfig(ROCM_ONLY((const void *)) k, cudaFuncCachePreferL1); }\n",
         "void f(const void *kernel) { cudaFuncSetCacheConfig(kernel, cudaFuncCachePreferL1); }\n",
     ),
     invalid=(
@@ -93,12 +94,21 @@ def kernels_as_pointers(file: CudaFile) -> Iterator[Found]:
         )
 
 
+def _cast_by_macro(file: CudaFile, first: int, last: int) -> bool:
+    """Return whether a macro of the project casts on ROCm: ``ROCM_ONLY((void *)) kernel``."""
+    closed = file.partner.get(first + 1, last)
+    inside = [one.text for one in file.tokens[first + 2 : closed]]
+    return file.tokens[first].text.isupper() and closed < last - 1 and inside[-3:] == [b"void", b"*", b")"]
+
+
 def _is_pointer(file: CudaFile, call: Call, at: int) -> bool:
     kernel = call.args[at]
     first = file.tokens[kernel.first]
     if first.text in (b"reinterpret_cast", b"static_cast", b"nullptr", b"NULL"):
         return True
     if first.text == b"(" and file.partner.get(kernel.first, kernel.last) < kernel.last - 1:
+        return True
+    if _cast_by_macro(file, kernel.first, kernel.last):
         return True
     declared = file.declaration_of(first.text, call.start) if kernel.last - kernel.first == 1 else None
     return declared is not None and declared.type in (b"void", b"const void") and b"*" in declared.pointers

@@ -98,6 +98,16 @@ _OWN_RULE = ("mma.h", "cutlass/", "cute/", "cuda/", "cooperative_groups/")
             '#ifdef USE_ROCM\n#include "cuda_to_hip.h"\n#endif\n#ifdef USE_ROCM\n#include <hip/hip_runtime.h>\n#else\n'
             "#include <cuda_runtime.h>\n#endif\nvoid f(void *p) { cudaFree(p); }\n",
         ),
+        Case(
+            "/* A header. */\n#pragma once\n\n#include <cstdio>\n__global__ void k() {}\n",
+            '/* A header. */\n#pragma once\n\n#ifdef USE_ROCM\n#include "cuda_to_hip.h"\n#endif\n#include <cstdio>\n'
+            "__global__ void k() {}\n",
+        ),
+        Case(
+            "#ifndef A_H\n#define A_H\n__global__ void k() {}\n#endif\n",
+            '#ifndef A_H\n#define A_H\n#ifdef USE_ROCM\n#include "cuda_to_hip.h"\n#endif\n'
+            "__global__ void k() {}\n#endif\n",
+        ),
         Case("#include <cudnn.h>\n", None),
     ),
 )
@@ -182,7 +192,7 @@ def _missing(file: CudaFile) -> Iterator[Found]:
     if first is None:
         return
     used = file.tokens[first]
-    at = _top(file)
+    at = _guarded(file, used.start) or _top(file)
     yield Found(
         used.start,
         used.end,
@@ -190,6 +200,30 @@ def _missing(file: CudaFile) -> Iterator[Found]:
         (Edit(at, at, _INCLUDE),),
         needs=_NEEDS,
     )
+
+
+def _guarded(file: CudaFile, used: int) -> int:
+    """Return the offset of the first include after ``#pragma once`` or an include guard; 0 where there is neither.
+
+    Without an include before the first use of CUDA, it is that of the line after the guard.
+    """
+    named = [one for one in file.directives if one.start < used]
+    words = [[token.text for token in file.tokens[one.first + 1 : one.last]] for one in named[:2]]
+    if words and words[0] == [b"pragma", b"once"]:
+        count = 1
+    elif len(words) == 2 and words[0][:1] == [b"ifndef"] and words[1] == [b"define", *words[0][1:]]:
+        count = 2
+    else:
+        return 0
+    last = named[count - 1]
+    if any(one.start < last.start and one.directive < 0 for one in file.tokens):
+        return 0
+    follows = named[count] if len(named) > count else None
+    plain = follows is not None and follows.name == b"include"
+    between = (one for one in file.tokens if follows is not None and last.end <= one.start < follows.start)
+    if follows is not None and plain and not any(one.directive < 0 for one in between):
+        return follows.start
+    return last.end
 
 
 def _top(file: CudaFile) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -98,3 +99,39 @@ def test_a_part_of_cuda_that_decides_about_the_gpu_is_a_finding(rocmend: Rocmend
 
 def hip_of(folder: str) -> dict[str, str]:
     return {"HIP": folder} if folder else {}
+
+
+def test_jobs_for_cuda_are_one_line_and_stay_as_they_are(rocmend: Rocmend, project: Path) -> None:
+    """A project has a script for each CUDA release that it builds for: 30 files, and nothing to do in them."""
+    folder = project / ".github" / "workflows" / "cuda"
+    folder.mkdir(parents=True)
+    for release in ("118", "121", "128"):
+        text = f'export CUDA_HOME=/usr/local/cuda-{release}\nexport TORCH_CUDA_ARCH_LIST="8.0;9.0"\n'
+        (folder / f"cu{release}-env.sh").write_text(text)
+    (project / ".github" / "workflows" / "a.yml").write_text("jobs:\n  a:\n    container: nvidia/cuda:12.1.0-base\n")
+    done = rocmend("port", project)
+    (line,) = [one for one in done.out.splitlines() if one.startswith("CI ")]
+    assert line.split()[1] == "7\N{MULTIPLICATION SIGN}"
+    assert ("EV07   " in done.out, ".github" in rocmend("port", project, "--diff").out) == (False, False)
+    issues = [
+        one for file in data_of(rocmend("port", project, "--json"))["analysis"]["files"] for one in file["issues"]
+    ]
+    assert {one["outcome"] for one in issues if one["path"].startswith(".github")} == {"note"}
+    assert rocmend("port", project, "--apply").code == 0, "nothing in them is left to do"
+
+
+def test_cells_of_which_the_same_is_said_are_one_finding(rocmend: Rocmend, tmp_path: Path) -> None:
+    cell: dict[str, object] = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
+    cells = [
+        {**cell, "source": ["import torch\n", "torch.backends.cuda.matmul.allow_tf32 = True\n"]} for _ in range(12)
+    ]
+    notebook = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    (tmp_path / "a.ipynb").write_text(json.dumps(notebook))
+    (issue,) = data_of(rocmend("port", tmp_path, "--json"))["analysis"]["files"][0]["issues"]
+    assert "(11 more in this file.)" in issue["message"]
+
+
+def test_headers_are_included_after_what_guards_a_header(rocmend: Rocmend, project: Path) -> None:
+    (project / "a.cuh").write_text("/* a */\n#pragma once\n\n#include <cstdio>\n__device__ int f() { return 1; }\n")
+    rocmend("port", project, "--apply")
+    assert (project / "a.cuh").read_text().startswith("/* a */\n#pragma once\n\n#ifdef USE_ROCM\n#include ")
