@@ -93,8 +93,8 @@ def _builds(_ctx: click.Context, _parameter: click.Parameter, texts: tuple[str, 
     "devices",
     metavar="DEVICE",
     multiple=True,
-    help="Which GPUs of a back end: `first` (the default), `each` by itself, `all` together, or as the build names them: "
-    "ROCm1, ROCm0/ROCm1. Repeatable.",
+    help="Which GPUs of a back end: `first` (the default), `each` by itself, `all` together, or as the build names "
+    "them: ROCm1, ROCm0/ROCm1. Repeatable.",
 )
 @click.option(
     "--split-mode",
