@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from selenium.webdriver import Chrome, Keys
 from selenium.webdriver.common.by import By
+from tests.browser.benchmarks import STRIX, Runs, keep
 
 from rocmend.core.examples import EXPERIMENTS, PROJECT
 from rocmend.core.units import GIB
@@ -382,7 +383,7 @@ WRONG = """
 const wrong = [], name = (one) => one.textContent.trim().slice(0, 60);
 if (document.scrollingElement.scrollWidth > innerWidth) wrong.push(`page: ${document.scrollingElement.scrollWidth}`);
 for (const one of document.querySelectorAll("pre.wraps")) if (one.scrollWidth > one.clientWidth) wrong.push(`command: ${name(one)}`);
-for (const one of document.querySelectorAll("table.many")) if (one.scrollWidth > one.parentElement.clientWidth + 40) wrong.push(`table: ${name(one)}`);
+for (const one of document.querySelectorAll("table.many:not(.figures *)")) if (one.scrollWidth > one.parentElement.clientWidth + 40) wrong.push(`table: ${name(one)}`);
 for (const one of document.querySelectorAll("svg svg > text")) {
   const at = one.getBoundingClientRect(), frame = one.parentElement.querySelector("rect").getBoundingClientRect();
   if (at.width && (at.right > frame.right || at.left < frame.left)) wrong.push(`label: ${name(one)}`);
@@ -413,6 +414,38 @@ def test_every_kind_of_page_can_be_read_at_every_width_in_both_schemes(
         _size(browser, width)
         assert (width, browser.execute_script(WRONG)) == (width, [])
     assert browser.execute_script(STANDARDS) == []
+
+
+CUT = """
+const cut = [];
+for (const card of document.querySelectorAll(".picture.plot")) {
+  const room = card.getBoundingClientRect(), drawn = card.querySelector(".plotted > svg + svg");
+  const own = drawn.getBoundingClientRect(), seen = getComputedStyle(drawn).overflow === "visible" ? room : own;
+  for (const one of drawn.querySelectorAll("text, svg > *:not(title)")) {
+    const at = one.getBoundingClientRect();
+    if (at.width && (at.left < seen.left || at.right > seen.right)) cut.push(`${card.textContent.trim().slice(0, 20)}: ${one.tagName}`);
+  }
+}
+for (const one of document.querySelectorAll("table.dense tbody th")) if (one.offsetHeight > 60) cut.push(`row: ${one.textContent}`);
+return cut;
+"""  # noqa: E501
+
+
+def test_benchmarks_can_be_read_at_every_width_in_both_schemes(browser: Chrome, tmp_path: Path) -> None:
+    from rocmend.cli.main import main
+
+    runs = Runs(STRIX)
+    keep(tmp_path / "evidence.sqlite", [runs.gemm(), runs.memory(), runs.llama(), runs.mlx()], runs.machine)
+    with pytest.raises(SystemExit):
+        main(["report", "--store", str(tmp_path / "evidence.sqlite"), "-o", str(tmp_path / "page.html")])
+    browser.get((tmp_path / "page.html").as_uri())
+    assert len(browser.find_elements(By.CSS_SELECTOR, ".plotted")) == 2 + 3 + 2 + 2
+    for scheme in ("light", "dark"):
+        _scheme(browser, scheme)
+        assert (scheme, browser.execute_script(CONTRASTS)) == (scheme, [])
+    for width in (390, 820, 1440):
+        _size(browser, width)
+        assert (width, browser.execute_script(WRONG), browser.execute_script(CUT)) == (width, [], [])
 
 
 @pytest.mark.parametrize("width", [390, 820, 1440])

@@ -101,8 +101,8 @@ def test_a_run_answers_first_and_shows_figures_side_by_side() -> None:
     results = tuple(_measured(case, one, seconds.get((case.id, one.id))) for case in cases for one in settings)
     document = run_document(BenchRun("bench-gemm-1", "gemm", "Matrix products", settings, results))
     text = markdown.render(document)
+    assert document.summary.startswith("lt=1 against lt=0, 1 case: slower in 1")
     assert "3 of 4 figures measured on Radeon 8060S (gfx1151)" in document.summary
-    assert "lt=1 against lt=0, 1 case: slower in 1" in document.summary
     assert "1 result is wrong and without a figure" in document.summary
     assert document.tone is Tone.ERROR
     assert "(50 %) | 3.192" in text

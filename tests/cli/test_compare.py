@@ -119,7 +119,7 @@ def test_figures_of_a_machine_that_fell_ill_are_marked(installed: Run, runs: Cal
     ill.write_text(json.dumps(whole))
     done = installed("compare", good, ill, "--format", "md")
     assert "The machine of B was not healthy." in done.out
-    assert "3.992 → 3.992\\* TFLOPS" in done.out
+    assert "| 3.992 → 3.992\\* |" in done.out
     assert "- B (" in done.out
     assert f"{UNHEALTHY}: ring gfx timeout" in done.out
     assert "not healthy" not in installed("compare", good, good).out

@@ -15,8 +15,10 @@ from rocmend.bench.stats import summarize
 from rocmend.bench.suite import Bound
 from rocmend.bench.suites import mlx as suite
 from rocmend.bench.suites.mlx import Request, conclusions, model_cases
+from rocmend.cli.views.bench_curves import curves
 from rocmend.core.verdict import Verdict
 from rocmend.mlx.programs import SHAPES
+from rocmend.report.document import Plot
 
 EXECUTED = {
     "executor": "graph", "accelerated": False, "why_not_accelerated": "no C compiler was found", "plans": 4,
@@ -64,6 +66,18 @@ def test_it_says_how_steps_were_computed_and_how_near_the_bound_they_are() -> No
     assert "Executor graph: 4 plans, 0 captured graphs with 0 replays (Scatter depends on an integer" in said[1].text
     assert "recorded in Python (no C compiler was found)" in said[1].text
     assert "1.25 ms to record, 0.75 ms to hand over" in said[1].text
+
+
+def test_speed_is_drawn_over_the_depth_and_the_first_depth_is_the_answer() -> None:
+    cases = model_cases(Request(shape="qwen3-0.6b", depths=(0, 2048)))
+    results = [_measured(case, 0.5 + 0.1 * number, {}) for number, case in enumerate(cases)]
+    prompt, generation = curves(results)
+    assert isinstance(prompt, Plot)
+    assert isinstance(generation, Plot)
+    assert [point.x for point in prompt.series[0].points] == [0, 2048]
+    assert [point.x for point in generation.series[0].points] == [512, 2560]
+    assert prompt.caption == "qwen3-0.6b, reading a prompt"
+    assert conclusions(results[::-1])[0].text.startswith("Prompt 1,024.0 tok/s, generation 213.3 tok/s")
 
 
 @pytest.fixture

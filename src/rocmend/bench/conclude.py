@@ -22,6 +22,8 @@ __all__ = ["TESTS", "Conclusion", "Line", "conclusions", "fit"]
 
 TESTS = {"prompt": "reading a prompt", "generate": "generating"}
 """What a case of a language model has tokens of, and what it is called."""
+_TASKS = {"prompt": "prompt", "generation": "generate"}
+"""The tests by what cases of ``bench mlx`` call them."""
 _STRAIGHT = 0.1
 """Relative distance of a point up to which points lie on a line."""
 _FEWEST_POINTS = 3
@@ -69,17 +71,21 @@ def conclusions(results: Iterable[Measured]) -> list[Conclusion]:
     found: list[Conclusion] = []
     by_model: dict[str, list[Measured]] = defaultdict(list)
     for result in usable:
-        by_model[str(result.case.parameters.get("model", ""))].append(result)
+        by_model[model_of(result)].append(result)
     for model, mine in by_model.items():
         first: list[Measured] = []
+        answers: list[Conclusion] = []
+        more: list[Conclusion] = []
         for test in TESTS:
             lengths = by_length(model, [result for result in mine if test_of(result) == test])
             first += next(iter(lengths.values()), [])
-            for name, chosen in lengths.items():
-                found += _best(name, test, chosen)
-                found += _crossings(name, test, chosen)
-                found += _decay(name, test, chosen)
-        found += _apart(model, first)
+            for number, (name, chosen) in enumerate(lengths.items()):
+                best = _best(name, test, chosen)
+                answers += best[: not number]
+                more += best[not number :]
+                more += _crossings(name, test, chosen)
+                more += _decay(name, test, chosen)
+        found += [*answers, *_apart(model, first), *more]
     for test in TESTS:
         found += _size(test, [result for result in usable if test_of(result) == test])
     return found
@@ -110,13 +116,25 @@ def by_length(model: str, results: Iterable[Measured]) -> dict[str, list[Measure
 def test_of(result: Measured) -> str:
     """Return ``prompt`` or ``generate``; nothing where a result is of neither alone."""
     parameters = result.case.parameters
+    if result.case.suite == "mlx":
+        return _TASKS.get(parameters.get("task", ""), "")
     found = [test for test in TESTS if isinstance(parameters.get(test), int) and parameters[test] > 0]
     return found[0] if len(found) == 1 and "model" in parameters else ""
 
 
 def depth_of(result: Measured) -> int:
     """Return how many tokens the context holds before."""
-    return int(result.case.parameters.get("depth", 0))
+    parameters = result.case.parameters
+    depth = int(parameters.get("depth", 0))
+    after_prompt = result.case.suite == "mlx" and test_of(result) == "generate"
+    return depth + int(parameters.get("prompt", 0)) if after_prompt else depth
+
+
+def model_of(result: Measured) -> str:
+    """Return what a result's model is called."""
+    if result.case.suite == "mlx":
+        return result.case.id.removeprefix("mlx/").rsplit("/", 2)[0]
+    return str(result.case.parameters.get("model", ""))
 
 
 def _name(result: Measured) -> str:
@@ -253,12 +271,16 @@ def _decay_of(model: str, test: str, setting: str, some: Sequence[Measured]) -> 
     if line.slope > 0 and line.start > 0 and line.residual < _STRAIGHT:
         doubles = _rounded(line.start / line.slope)
         text += (
-            f"; the time of a token grows in a straight line, within {share_text(line.residual)}, and doubles after "
+            f"; the time of a token grows in a straight line, within {_within(line)}, and doubles after "
             f"{doubles:,} tokens."
         )
     else:
         text += f"; a straight line does not describe it (a point is {share_text(line.residual)} away)."
     return Conclusion("decay", text, names)
+
+
+def _within(line: Line) -> str:
+    return share_text(max(line.residual, 0.001))
 
 
 def _rounded(value: float) -> int:
@@ -290,7 +312,7 @@ def _size(test: str, results: Sequence[Measured]) -> list[Conclusion]:
             continue
         text = (
             f"{TESTS[test].capitalize()} with {setting}: smaller is faster. The time of a token follows the size of "
-            f"the model in a straight line, within {share_text(line.residual)}"
+            f"the model in a straight line, within {_within(line)}"
         )
         text += f": {1 / line.slope / 1e9:,.3g} GB of weights a second." if test == "generate" else "."
         found.append(Conclusion("size", text, tuple(map(_name, some))))

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from markupsafe import Markup
 
 from rocmend import __version__
-from rocmend.report.document import Block, Card, Document, Picture, Section
+from rocmend.report.document import Block, Card, Document, Picture, Section, Table
 from rocmend.report.pictures.draw import draw
 from rocmend.report.pictures.tables import table_of
 from rocmend.report.visible import as_markdown, visible_in
@@ -121,6 +121,7 @@ def _environment() -> Environment:
         markdown=_markdown,
         inline=_inline,
         kept=kept,
+        dense=_dense,
         ticked=_ticked,
         wraps=_WRAPPED.__contains__,
         anchor=anchor,
@@ -151,12 +152,19 @@ def _parser() -> MarkdownIt:
     return MarkdownIt("commonmark", {"html": False}).enable("table")
 
 
+_SHORT = 12
+"""Characters of a cell that needs no room for prose."""
 _SHARE = re.compile(r"(?<=\d) (?=%)")
 
 
 def kept(text: str) -> str:
     """Return a text in which no line ends between a number and its per cent sign."""
     return _SHARE.sub("\u00a0", text)
+
+
+def _dense(block: Table) -> bool:
+    """Return whether a table holds no more than a word or a figure in each cell beside its rows' names."""
+    return all(len(cell.text) <= _SHORT for row in block.rows for cell in row[1:])
 
 
 def _markdown(text: str) -> Markup:

@@ -141,10 +141,12 @@ class _Printer:
 
     def _section(self, block: Section, indent: int) -> None:
         self._wrapped(block.title, "bold underline", indent)
-        for number, item in enumerate(filter(self._shown, block.blocks)):
-            if number and isinstance(item, (Card, Section, Table, Tiles, Picture)):
+        before: Block | None = None
+        for item in filter(self._shown, block.blocks):
+            if (before and isinstance(item, (Card, Section, Table, Tiles, Picture))) or isinstance(before, Table):
                 self.console.print()
             self.block(item, indent)
+            before = item
 
     def _text(self, block: Text, indent: int) -> None:
         lines = block.markdown.strip().splitlines()

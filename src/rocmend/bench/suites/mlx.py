@@ -113,8 +113,10 @@ def conclusions(results: Sequence[Measured]) -> list[Conclusion]:
     timed = [one for one in results if one.figure is not None]
     said = []
     if timed:
-        first = [one for one in timed if one.case.parameters["depth"] == timed[0].case.parameters["depth"]]
+        least = min(int(one.case.parameters["depth"]) for one in timed)
+        first = [one for one in timed if one.case.parameters["depth"] == least]
         first = [one for one in first if one.setting.id == timed[0].setting.id]
+        first.sort(key=lambda one: one.case.parameters["task"] != "prompt")
         text = ", ".join(f"{one.case.parameters['task']} {one.figure:,.1f} tok/s" for one in first)
         shares = [one.figure / one.bounds[0].figure for one in first if one.bounds and one.figure]
         of = f" ({share_text(shares[0])} of reading weights and cache at copy speed)" if shares else ""

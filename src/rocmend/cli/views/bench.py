@@ -27,6 +27,7 @@ from rocmend.report.document import Block, Card, Code, Document, Pairs, Section,
 
 MOST_NAMED = 6
 """Cases named in a card before the rest is counted."""
+_ANSWERS = 2
 _LONG_S = 5.0
 """Seconds of a first run from which on it is said without being asked for."""
 
@@ -45,28 +46,41 @@ def run_summary(run: BenchRun) -> tuple[str, Tone]:
     timed = [item for item in run.results if item.summary]
     ran = [item for item in run.results if item.verdict not in QUIET]
     where = _where(run)
-    text = f"{len(timed)} of {count_text(len(ran), 'figure')} measured{f' on {where}' if where else ''}."
+    answer = " ".join(one.text for one in _answers(statements(run))) or _best(timed)
+    text = f"{answer} {len(timed)} of {count_text(len(ran), 'figure')} measured{f' on {where}' if where else ''}."
     wrong = sum(item.verdict is Verdict.WRONG_OUTPUT for item in run.results)
     if wrong:
         text += f" {count_text(wrong, 'result')} {'is' if wrong == 1 else 'are'} wrong and without a figure."
     if run.not_run:
         text += f" {len(run.not_run)} not run{f': {run.quarantine}' if run.quarantine else ''}."
-    if said := statements(run):
-        text += f" {said[0].text}"
-    elif timed:
-        text += f" {_best(timed)}"
+    text = text.lstrip()
     if run.quarantine or wrong or not timed:
-        return text.rstrip(), Tone.ERROR
-    return text.rstrip(), Tone.GOOD if run.clean else Tone.WARNING
+        return text, Tone.ERROR
+    return text, Tone.GOOD if run.clean else Tone.WARNING
+
+
+def _answers(said: Sequence[Conclusion]) -> Sequence[Conclusion]:
+    """Return the statements that stand first: what to use, or what is best, of two at most."""
+    several = len(said) >= _ANSWERS and said[0].topic == said[1].topic and said[0].topic in {"best", "use"}
+    return said[:_ANSWERS] if several and said[1].shown else said[:1]
 
 
 def statements(run: BenchRun) -> list[Conclusion]:
     """Return what the figures say: as the suite puts it, of language models, or of each setting over all cases."""
     found = list(run.conclusions) or conclusions(run.results) or [_overall(run, one) for one in run.settings[1:]]
     model = found[0].text.partition(": ")[0] if found else ""
-    if model and model in run.title and all(one.text.startswith(f"{model}: ") for one in found):  # the title has it
-        found = [msgspec.structs.replace(one, text=_sentence(one.text.removeprefix(f"{model}: "))) for one in found]
+    if model and all(one.text.startswith(f"{model}: ") for one in found):  # the title or the first one has it
+        kept = 0 if model in run.title else 1
+        found[kept:] = [
+            msgspec.structs.replace(one, text=_sentence(one.text.removeprefix(f"{model}: "))) for one in found[kept:]
+        ]
     return found
+
+
+def more_statements(run: BenchRun) -> list[Conclusion]:
+    """Return what the figures say beyond the answer."""
+    found = statements(run)
+    return found[len(_answers(found)) :]
 
 
 def _sentence(text: str) -> str:
@@ -84,6 +98,8 @@ def _device(subject: Subject) -> str:
 
 
 def _best(timed: Sequence[Measured]) -> str:
+    if not timed:
+        return ""
     case = timed[0].case
     if len({item.case.unit for item in timed}) > 1 or UNITS[case.unit].better == "lower":
         return ""
@@ -127,10 +143,10 @@ def run_blocks(run: BenchRun, *, said: bool = True) -> list[Block]:
 
     Args:
         run: The run.
-        said: Say what the figures say, but for the first statement, which is the answer already.
+        said: Say what the figures say, but for the first statements, which are the answer already.
     """
     failed, quiet = _failures(run)
-    rest = statements(run)[1:] if said else []
+    rest = more_statements(run) if said else []
     blocks: list[Block] = [Text("\n".join(f"- {escaped(one.text)}" for one in rest))] if rest else []
     notes = [Text(f"{escaped(_sentence(note))}.", Tone.WARNING) for note in run.notes]
     blocks.append(Section("Figures", (*figures(run), *sensor_notes(run), *notes, *_first_runs(run), *failed, *quiet)))

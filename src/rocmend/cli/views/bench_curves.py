@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from rocmend.bench.conclude import TESTS, by_length, depth_of, test_of
+from rocmend.bench.conclude import TESTS, by_length, depth_of, model_of, test_of
 from rocmend.bench.records import Measured
 from rocmend.report.document import Axis, Block, Plot, Point, Series
 
@@ -18,7 +18,7 @@ def curves(results: Sequence[Measured]) -> list[Block]:
     tests: dict[tuple[str, str], list[Measured]] = defaultdict(list)
     for result in results:
         if result.figure is not None and (test := test_of(result)):
-            tests[str(result.case.parameters["model"]), test].append(result)
+            tests[model_of(result), test].append(result)
     series: dict[tuple[str, str], dict[str, list[Measured]]] = {}
     for (model, test), some in tests.items():
         for name, chosen in by_length(model, some).items():

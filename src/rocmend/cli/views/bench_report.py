@@ -9,7 +9,7 @@ from rocmend.bench.compare import run_data
 from rocmend.bench.conclude import conclusions
 from rocmend.bench.conclusion import Conclusion
 from rocmend.bench.records import BenchRun, Measured, subject_of
-from rocmend.cli.views.bench import escaped, run_blocks, run_summary, statements
+from rocmend.cli.views.bench import escaped, more_statements, run_blocks, run_summary, statements
 from rocmend.core.units import count_text
 from rocmend.report.document import Block, Card, Document, Pairs, Section, Text, Tone
 from rocmend.report.junit import Case, Suite
@@ -33,10 +33,10 @@ def report_document(runs: Sequence[BenchRun]) -> Document:
     summary = f"{count_text(figures, 'figure')} from {count_text(len(runs), 'run')}"
     summary += f"; {count_text(missing, 'figure')} missing." if missing else "."
     cards = [_card(run) for run in runs]
-    known = {one.text for run in runs for one in statements(run)}
-    pooled = [one for one in _conclusions(runs) if one.text not in known]
+    known = {(one.topic, one.evidence) for run in runs for one in statements(run)}
+    pooled = [one for one in _conclusions(runs) if (one.topic, one.evidence) not in known]
     if pooled:
-        cards.append(_said("Over all runs", "", pooled, Tone.INFO))
+        cards.append(_said("Over all runs", "", pooled, pooled, Tone.INFO))
     blocks: list[Block] = [Section("What the figures say", tuple(cards))]
     blocks += [Section(run.title, tuple(run_blocks(run, said=False))) for run in runs]
     failed = any(not run.clean for run in runs)
@@ -48,12 +48,12 @@ def report_document(runs: Sequence[BenchRun]) -> Document:
 def _card(run: BenchRun) -> Card:
     """Lay out what a run says."""
     text, tone = run_summary(run)
-    return _said(run.title, text, statements(run), tone)
+    return _said(run.title, text, statements(run), more_statements(run), tone)
 
 
-def _said(title: str, text: str, said: Sequence[Conclusion], tone: Tone) -> Card:
-    """Lay out statements with the figures that they rest on; the first one is in the text, where there is one."""
-    lines = "\n".join(f"- {escaped(one.text)}" for one in (said[1:] if text else said))
+def _said(title: str, text: str, said: Sequence[Conclusion], listed: Sequence[Conclusion], tone: Tone) -> Card:
+    """Lay out statements with the figures that they rest on; those that are not in the text are listed."""
+    lines = "\n".join(f"- {escaped(one.text)}" for one in listed)
     rests = tuple((one.text, ", ".join(one.evidence), "") for one in said if one.evidence)
     return Card(
         title,

@@ -58,6 +58,8 @@ def _summary(found: Changed) -> tuple[str, Tone]:
 
 def _table(found: Changed) -> Block:
     rows: list[list[str | Cell]] = []
+    units = {change.unit for change in found.changes}
+    several = len(units) > 1
     order = [Difference.SLOWER, Difference.FASTER, Difference.NONE, Difference.INCOMPARABLE]
     for change in sorted(
         found.changes,
@@ -68,13 +70,13 @@ def _table(found: Changed) -> Block:
         rows.append(
             [
                 _name(change),
-                _figures(change),
+                _figures(change) if several else _figures(change).removesuffix(f" {change.unit}"),
                 "" if made.ratio is None else f"{made.ratio:.3f}x",
                 "" if made.low is None or made.high is None else f"{made.low:.3f} to {made.high:.3f}",
                 Cell(made.difference.value, tone),
             ]
         )
-    return table(["case", "figure", "speed", "95 % interval", ""], rows)
+    return table(["case", "figure" if several else "".join(units), "speed", "95 % interval", ""], rows)
 
 
 def _figures(change: Change) -> str:

@@ -15,6 +15,8 @@ from rocmend.report.pictures.scale import Scale, scales, written
 
 _HEIGHT, _TOP, _LABELS = 280, 10, 24
 _COLOURS, _SHAPES = 6, 6
+_SHORT = 5
+"""Characters of a tick that may reach beyond the drawing: it is centred at the edge too."""
 _MARGIN = 7
 """Room for markers at the left and right edge, in per cent of the width that a phone has."""
 _LETTER = 7.5
@@ -78,7 +80,8 @@ def _grid(area: _Area) -> list[Markup]:
     for number, tick in enumerate(area.across.ticks):
         x = area.x(tick.value) or 0.0
         place = percent(x)
-        anchor = "start" if x < _MARGIN else "end" if x > 100 - _MARGIN else "middle"
+        edge = len(tick.text) > _SHORT and not _MARGIN <= x <= 100 - _MARGIN
+        anchor = ("start" if x < _MARGIN else "end") if edge else "middle"
         kind = "odd" if number % 2 else "even"
         drawn += [
             element("line", {"x1": place, "x2": place, "y1": _TOP, "y2": _HEIGHT, "class": "grid"}),
