@@ -155,3 +155,34 @@ def test_the_compilers_name_is_defined_for_the_projects_conditions_alone(install
     (project / "lib" / "half.h").write_text(ASKS_FOR_THE_COMPILER["lib/half.h"])
     done = installed("port", "verify", str(project), "--level", "compile", "--json")
     assert json.loads(done.out)["data"]["levels"][2]["counts"]["holds"] == 3, done.out
+
+
+OWN_FREE = {
+    "compat.h": """#pragma once
+#ifdef USE_ROCM
+#include <hip/hip_runtime.h>
+static inline hipError_t cudaFree(void* p) { return p ? hipFree(p) : hipSuccess; }
+#else
+#include <cuda_runtime.h>
+#endif
+""",
+    "k.cu": """#include "compat.h"
+__global__ void k(int* x) { x[threadIdx.x] = threadIdx.x % warpSize; }
+void gone(int* x) { cudaFree(x); }
+""",
+}
+
+
+@pytest.mark.slow
+def test_a_port_that_compiles_less_than_the_project_did_is_refused(installed: Installed, tmp_path: Path) -> None:
+    """The project's own ``cudaFree`` for ROCm and the generated header's are not one."""
+    project = written(tmp_path, OWN_FREE)
+    before = {path.name: path.read_bytes() for path in project.iterdir() if path.is_file()}
+    done = installed("port", str(project), "--apply")
+    told = " ".join(done.err.split())
+    assert done.code == 2
+    assert "would break what compiles for ROCm now: k.cu. Nothing was written." in told
+    assert "static declaration of 'hipFree'" in told
+    assert {path.name: path.read_bytes() for path in project.iterdir() if path.is_file()} == before
+    assert installed("port", str(project), "--apply", "--no-compile").code == 0
+    assert installed("port", "verify", str(project), "--level", "compile").code == 1
