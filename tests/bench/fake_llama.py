@@ -46,13 +46,16 @@ test parameters:
   -ub, --ubatch-size <n>                            (default: 512)
   -t, --threads <n>                                 (default: 8)
   -ngl, --n-gpu-layers <n>                          (default: 99)
+  -sm, --split-mode <none|layer|row>                (default: layer)
+  -mg, --main-gpu <i>                               (default: 0)
+  -ts, --tensor-split <ts0/ts1/..>                  (default: 0)
   -fa, --flash-attn <on|off|auto>                   (default: auto)
   -dev, --device <dev0/dev1/...>                    (default: auto)
   -lm, --load-mode <auto|none|mmap|mlock|dio>       (default: auto)
   -mmp, --mmap <0|1>                                (DEPRECATED IN FAVOUR OF --load-mode)
 """
-_ROCM = "ggml_cuda_init: found 1 ROCm devices (Total VRAM: 65536 MiB):"
-_ROCM_DEVICE = "  Device 0: AMD Radeon Test, gfx1151 (0x1151), VMM: no, Wave Size: 32, VRAM: 65536 MiB"
+_ROCM = "ggml_cuda_init: found {} ROCm devices (Total VRAM: 65536 MiB):"
+_ROCM_DEVICE = "  Device {}: AMD Radeon Test, gfx1151 (0x1151), VMM: no, Wave Size: 32, VRAM: 65536 MiB"
 
 
 def write_program(folder: Path, *, old: bool = False, faults: dict[str, str] | None = None) -> Path:
@@ -64,7 +67,7 @@ def write_program(folder: Path, *, old: bool = False, faults: dict[str, str] | N
         faults: What goes wrong, by device (``ROCm0``, ``none``) or by test (``pp512@d2048``): ``abort``, ``hang``,
             ``oom``, ``said``, ``cpu``, ``nothing``; ``killed`` and ``waits`` only where the file ``mark`` is not there.
             By test and physical batch (``pp2048-ub1024``) likewise. ``speeds`` says how fast prompts are with one:
-            ``ub1024=1.2``.
+            ``ub1024=1.2``. ``gpus`` is how many there are; ``holds`` which of them hold weights, whatever is asked for.
     """
     folder.mkdir(parents=True, exist_ok=True)
     program = folder / "llama-bench"
@@ -107,29 +110,33 @@ def main(old: bool, faults: dict[str, str]) -> None:
     if not old or arguments != ["--help"]:
         _say("load_backend: loaded CPU backend", err=True)
     no_gpu = os.environ.get("HIP_VISIBLE_DEVICES") == "-1" or faults.get("devices") == "no"
+    shown = os.environ.get("HIP_VISIBLE_DEVICES")
+    count = len(shown.split(",")) if shown else int(faults.get("gpus", "1"))
     if not no_gpu:
-        _say(f"{_ROCM}\n{_ROCM_DEVICE}", err=True)
+        _say("\n".join([_ROCM.format(count), *(_ROCM_DEVICE.format(number) for number in range(count))]), err=True)
     if arguments == ["--help"]:
         _say((_OLD_HELP if old else _NEW_HELP).format(program=sys.argv[0]))
         return
     if arguments == ["--list-devices"]:
-        _say("Available devices:" + ("" if no_gpu else "\n  ROCm0: AMD Radeon Test (65536 MiB, 65000 MiB free)"))
+        lines = [f"  ROCm{number}: AMD Radeon Test (65536 MiB, 65000 MiB free)" for number in range(count)]
+        _say("\n".join(["Available devices:", *([] if no_gpu else lines)]))
         return
     known = {word for line in (_OLD_HELP if old else _NEW_HELP).splitlines() for word in line.replace(",", " ").split()}
     for word in arguments:
         if word.startswith("-") and not word[1:].isdigit() and (word not in known or (word == "-mmp" and not old)):
             _say(f"error: invalid parameter for argument: {word}", err=True)
             sys.exit(1)
-    _run(_Test(arguments, no_gpu=no_gpu), old=old, faults=faults)
+    every = "/".join(f"ROCm{number}" for number in range(count))
+    _run(_Test(arguments, every, no_gpu=no_gpu), old=old, faults=faults)
 
 
 class _Test:
-    def __init__(self, arguments: list[str], *, no_gpu: bool) -> None:
+    def __init__(self, arguments: list[str], every: str, *, no_gpu: bool) -> None:
         self.arguments = arguments
         self.prompt, self.generate = int(self.after("-p")), int(self.after("-n"))
         self.depth, self.repetitions = int(self.after("-d")), int(self.after("-r", "5"))
         self.layers = 0 if no_gpu else int(self.after("-ngl"))
-        self.device = self.after("-dev", "none" if not self.layers else "ROCm0")
+        self.device = self.after("-dev", "none" if not self.layers else every)
         self.name = f"pp{self.prompt}" if self.prompt else f"tg{self.generate}"
         self.name += f"@d{self.depth}" if self.depth else ""
 
@@ -153,9 +160,11 @@ def _run(test: _Test, *, old: bool, faults: dict[str, str]) -> None:
         name = "llm_load_tensors" if old else "load_tensors"
         _say(f"{name}: offloaded {33 if on_gpu else 0}/33 layers to GPU", err=True)
         kind = "" if old else " model"
-        _say(f"{name}: {'ROCm0' if on_gpu else 'CPU'}{kind} buffer size = 100.00 MiB", err=True)
+        for device in (faults.get("holds") or _holding(test)).split("/") if on_gpu else ["CPU"]:
+            _say(f"{name}: {device}{kind} buffer size = 100.00 MiB", err=True)
     tokens = test.prompt + test.generate
     seconds = (0.01 if on_gpu else 0.02) * (1 + test.depth / 4096)
+    seconds /= len(test.device.split("/")) if on_gpu else 1
     speeds = dict(part.split("=") for part in faults.get("speeds", "").split())
     seconds /= float(speeds.get(size, "1")) if test.prompt else 1
     noise = random.Random()  # noqa: S311  it draws times
@@ -171,12 +180,20 @@ def _run(test: _Test, *, old: bool, faults: dict[str, str]) -> None:
         "samples_ts": [1e9 * tokens / sample for sample in samples],
     }  # fmt: skip
     if not old:
-        row |= {"n_depth": test.depth, "devices": test.device}
+        row |= {"n_depth": test.depth, "devices": test.device, "split_mode": test.after("-sm", "layer")}
     if fault == "nothing":
         row = {}
     _say(json.dumps(row) if test.after("-o") == "jsonl" else json.dumps([row], indent=2))
     if fault == "said":
         _say("ggml_cuda_compute_forward: MUL_MAT failed\nROCm error: unspecified launch failure", err=True)
+
+
+def _holding(test: _Test) -> str:
+    """Return the devices that hold weights, as buffers are called."""
+    mode, devices = test.after("-sm", "layer"), test.device.split("/")
+    if mode == "none":
+        return devices[int(test.after("-mg"))]
+    return f"ROCm_Split/{devices[0]}" if mode == "row" else test.device
 
 
 def _fail(fault: str) -> None:

@@ -16,6 +16,7 @@ from rocmend.bench.records import BenchRun, Measured, evidence_of
 from rocmend.bench.session import Prepared, Subject
 from rocmend.bench.stats import summarize
 from rocmend.bench.suite import Bound
+from rocmend.bench.suites import gemm_cases
 from rocmend.cli.views.bench import run_document, run_summary
 from rocmend.cli.views.bench_figures import interval_text
 from rocmend.cli.views.store import record_document
@@ -38,6 +39,21 @@ def test_cases_and_settings_are_listed_and_nothing_is_started(rocmend: Run, tmp_
     assert [case["id"] for case in data["cases"]] == ["gemm/bfloat16/8x16x32/nn"]
     assert not store.exists()
     assert "1 case under 4 settings." in rocmend("bench", "gemm", "--shape", "8x16x32", "--list").out
+
+
+def test_the_list_and_the_help_estimate_what_a_preset_takes(rocmend: Run) -> None:
+    done = rocmend("bench", "gemm", "--device", "cpu", "--list", "--json")
+    data = json.loads(done.out)["data"]
+    assert [setting["id"] for setting in data["settings"]] == ["default"]
+    least, most = data["estimate"]["timing_s"]
+    assert 10 < least < most < 120
+    assert 64 << 20 <= data["estimate"]["memory_bytes"] < 1 << 30
+    shown = " ".join(rocmend("bench", "gemm", "--quick", "--list").out.split())
+    assert "8 cases under 4 settings. Timing takes 19.2 s to 32 s" in shown
+    assert "Memory: up to 576 MiB" in shown
+    told = " ".join(rocmend("bench", "gemm", "--help").out.split())
+    assert "quick (8 products, timed 12.8 s or more" in told
+    assert f"standard ({len(gemm_cases.preset_cases('standard', []))} products" in told
 
 
 @pytest.mark.parametrize(

@@ -136,6 +136,60 @@ def test_the_default_stays_where_nothing_is_shown_to_be_faster(
     assert (found["tried"], found["chosen"], found["text"].partition(":")[0]) == ([], {}, "silent-cpu-fallback")
 
 
+def test_each_gpu_and_all_of_them_are_measured(bench: Bench, tmp_path: Path) -> None:
+    fake.write_program(tmp_path, faults={"gpus": "2"})
+    rows = bench("--generate", "", "--backend", "rocm", "--device", "each", "--device", "all")
+    found = {setting: row["prepared"] for (_, setting), row in rows.items()}
+    assert {setting: one["subject"]["device"] for setting, one in found.items()} == {  # type: ignore[index]
+        "rocm:0": "ROCm0",
+        "rocm:1": "ROCm1",
+        "rocm:0+1": "ROCm0/ROCm1",
+    }
+    assert found["rocm:0+1"]["subject"]["device_name"] == "2x AMD Radeon Test"  # type: ignore[index]
+    assert found["rocm:0+1"]["detail"]["options"]["devices"] == "ROCm0/ROCm1"  # type: ignore[index]
+    assert list(bench("--generate", "", "--backend", "rocm")) == [("pp512", "rocm")]  # the first one, as ever
+
+
+@pytest.mark.slow
+def test_splits_are_settings_that_the_build_has(bench: Bench, tmp_path: Path) -> None:
+    fake.write_program(tmp_path, faults={"gpus": "2"})
+    words = ("--generate", "", "--split-mode", "layer", "--split-mode", "row", "--split-mode", "none")
+    rows = bench(*words, "--split-mode", "tensor", "--main-gpu", "1")
+    found = {setting: row["prepared"] for (_, setting), row in rows.items()}
+    assert [(one["verdict"], one.get("subject", {}).get("device")) for one in found.values()] == [  # type: ignore[attr-defined, index]
+        ("pass", "ROCm0/ROCm1"),
+        ("pass", "ROCm0/ROCm1"),
+        ("pass", "ROCm1"),
+        ("unsupported", None),
+        ("pass", "CPU"),  # it has no split
+    ]
+    assert list(found)[1] == "rocm:0+1,sm=row,mg=1"
+    assert "no split mode tensor: it has none, layer, row" in str(list(rows.values())[3]["reason"])
+    assert "does not say over which" in found["rocm:0+1,sm=row,mg=1"]["detail"]["doubt"]  # type: ignore[index]
+    rows = bench("--generate", "", "--backend", "rocm", "--tensor-split", "3/1")
+    command = rows["pp512", "rocm:0+1,ts=3/1"]["prepared"]["command"]  # type: ignore[index]
+    assert command[command.index("-ts") + 1] == "3/1"
+
+
+@pytest.mark.slow
+def test_gpus_that_did_not_compute_are_found_out(bench: Bench, tmp_path: Path) -> None:
+    fake.write_program(tmp_path, faults={"gpus": "2", "holds": "ROCm0"})
+    rows = bench("--generate", "", "--backend", "rocm", "--device", "each", "--device", "all", code=1)
+    assert {setting: (row["verdict"], row.get("reason")) for (_, setting), row in rows.items()} == {
+        "rocm:0": ("pass", ""),
+        "rocm:1": ("infra", "ROCm1 was asked for, but the weights were on ROCm0"),
+        "rocm:0+1": ("infra", "ROCm0 and ROCm1 were asked for, but the weights were on ROCm0"),
+    }
+    # a build that cannot be told its devices is shown one alone, which it calls the first
+    fake.write_program(tmp_path, old=True, faults={"gpus": "2"})
+    rows = bench("--generate", "", "--backend", "rocm", "--device", "all", "--device", "each")
+    assert {setting: row["setting"].get("env") for (_, setting), row in rows.items()} == {  # type: ignore[attr-defined]
+        "rocm:0+1": None,
+        "rocm:0": {"HIP_VISIBLE_DEVICES": "0"},
+        "rocm:1": {"HIP_VISIBLE_DEVICES": "1"},
+    }
+
+
 @pytest.mark.slow
 def test_an_old_build_is_driven_with_the_options_it_has(bench: Bench, tmp_path: Path) -> None:
     fake.write_program(tmp_path, old=True)
@@ -237,6 +291,9 @@ def test_wrong_text_gets_no_figure(bench: Bench, tmp_path: Path) -> None:
     [
         (("--backend", "rocn"), "rocm"),
         (("--depth", "a"), "0,2048"),
+        (("--device", "ROCm2"), "It has: ROCm0"),
+        (("--split-mode", "row"), "no build finds several GPUs"),
+        (("--tensor-split", "3"), "3/1"),
         (("--prompt", "", "--generate", ""), "nothing is left"),
     ],
 )
@@ -310,7 +367,7 @@ def test_the_device_is_read_from_the_buffers() -> None:
 def test_where_a_run_computed_is_held_against_what_was_asked_for(
     backend: Backend, computed: Computed, said: str
 ) -> None:
-    fault, _ = judge(backend, computed, None)
+    fault = judge(backend, computed, None).fault
     assert (said in fault) if said else not fault
 
 

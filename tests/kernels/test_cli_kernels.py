@@ -18,6 +18,7 @@ pytest.importorskip("torch")
 from rocmend.core.verdict import Verdict
 from rocmend.kernels import registry, rungs
 from rocmend.kernels.suite.supervise import CaseOutcome, OpRun
+from rocmend.kernels.tuning import records
 
 Run = Callable[..., Any]
 PROBLEM = ("rms_norm", "dtype=float16", "rows=512", "columns=4096")
@@ -162,6 +163,24 @@ def test_the_problem_that_explain_suggests_names_a_target_where_torch_is_missing
 def test_explain_names_the_kernel(problem: str, target: str, kernel: str, rocmend: Run) -> None:
     done = rocmend("kernels", "explain", *problem.split(), "--target", target)
     assert f"\n{kernel} (triton): " in done.out
+
+
+@pytest.mark.parametrize(
+    ("problem", "kernels"),
+    [
+        ("rope dtype=float16 elements=2097152 tokens=512", ["rope"]),
+        ("copy dtype=float16 to=float16 elements=4096 contiguous=false", ["lines", "turned"]),
+        ("scatter dtype=float16 outer=1 length=9 inner=4096 indices=512 along=false mode=add", ["keys", "apply"]),
+        ("attention dtype=float16 batch=1 heads=32 kv_heads=8 queries=99 keys=99 dim=128 dim_v=128", ["forward"]),
+        ("softmax dtype=bfloat16 rows=1 columns=20000 backward=true", ["split"]),
+    ],
+)
+def test_explain_lists_only_the_records_of_the_problem(problem: str, kernels: list[str], rocmend: Run) -> None:
+    done = rocmend("kernels", "explain", *problem.split(), "--target", "gfx1151", "--json")
+    data = json.loads(done.out)["data"]
+    assert [row["kernel"] for row in data["records"]] == kernels
+    op = problem.split(maxsplit=1)[0]
+    assert data["other_records"] == len(records(op)) - len(kernels)
 
 
 @pytest.mark.parametrize("tier", ["reference", "nonsense"])

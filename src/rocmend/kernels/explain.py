@@ -13,8 +13,8 @@ from rocmend.core.suggest import unknown
 from rocmend.kernels import registry, select
 from rocmend.kernels.op import Implementation, Op, Problem
 from rocmend.kernels.target import Target
-from rocmend.kernels.tuning.lookup import records
-from rocmend.kernels.tuning.record import Record, triton_version
+from rocmend.kernels.tuning.lookup import find, records
+from rocmend.kernels.tuning.record import triton_version
 from rocmend.kernels.tuning.user import user_records
 
 
@@ -37,7 +37,7 @@ class Called(msgspec.Struct, frozen=True):
 
 
 class RecordRow(msgspec.Struct, frozen=True):
-    """A tuning record that may apply on a target, the most specific first."""
+    """A tuning record that a kernel looks up."""
 
     op: str
     kernel: str
@@ -70,7 +70,8 @@ class Explained(msgspec.Struct, frozen=True):
         odd_addresses: The implementation of tensors at other than multiples of 16 bytes, where the chosen needs these.
         considered: All of them, in order of preference.
         calls: What is selected for the ops that the implementation calls, in order.
-        records: Tuning records that the kernels look up on the target.
+        records: Tuning records that the kernels look up for the problem on the target.
+        other_records: How many more the op has, for other problems, kernels or targets.
         flops: Arithmetic of the problem.
         bytes: Bytes that must travel.
         floor: The least time on a product.
@@ -86,6 +87,7 @@ class Explained(msgspec.Struct, frozen=True):
     considered: tuple[Considered, ...]
     calls: tuple[Called, ...]
     records: tuple[RecordRow, ...]
+    other_records: int
     flops: float
     bytes: float
     floor: Floor | None
@@ -118,6 +120,8 @@ def explain(op: Op, problem: Problem, target: Target, *, here: bool, product: st
     rows = [] if chosen is None else _records(op, chosen, problem, target)
     for inner, candidate, asked in called:
         rows += _records(inner, candidate.implementation, asked, target)
+    rows = list({str(row): row for row in rows}.values())
+    known = len(user_records(op.name)) + len(records(op.name))
     dtype = str(getattr(problem, "dtype", "float16"))
     floor = _floor(product, target, cost.flops, cost.bytes, dtype) if product else None
     return Explained(
@@ -140,7 +144,8 @@ def explain(op: Op, problem: Problem, target: Target, *, here: bool, product: st
             Called(inner.name, candidate.implementation.name, candidate.implementation.tier, candidate.reason)
             for inner, candidate, _ in called
         ),
-        records=tuple({str(row): row for row in rows}.values()),
+        records=tuple(rows),
+        other_records=known - sum(row.op == op.name for row in rows),
         flops=float(cost.flops),
         bytes=float(cost.bytes),
         floor=floor,
@@ -161,43 +166,19 @@ def _called(
 
 
 def _records(op: Op, chosen: Implementation, problem: Problem, target: Target) -> list[RecordRow]:
-    """List the tuning records of an implementation, or of its op where the implementation does not name its own."""
-    if chosen.tier != "triton" or chosen.calls(problem):
-        return []
-    if (found := chosen.record_of(op.name, problem)) is None:
-        return applicable(op.name, op.shape_class(problem), target)
-    owner, kernel, kind = found
-    return applicable(owner, kind, target, kernel)
-
-
-def applicable(op: str, shape_class: str, target: Target, kernel: str = "") -> list[RecordRow]:
-    """List the records that look-ups find on a target: that of one kernel and class, or each of the op's.
-
-    Classes of records may be finer than the op's own (host code may add a dtype), so those that begin with the shape
-    class come first, then the others.
-    """
-    from rocmend.kernels.tuning import lookup
-
-    sources = (
-        ((record, "this machine") for record in user_records(op)),
-        ((record, "shipped") for record in records(op)),
-    )
-    known = [pair for source in sources for pair in source]
-    origin = {id(record.config): where for record, where in known}
-    by_config: dict[int, Record] = {id(record.config): record for record, _ in known}
-    rows: dict[int, RecordRow] = {}
-    wanted = [(kernel, shape_class)] if kernel else [(record.kernel, record.shape_class) for record, _ in known]
-    for name, kind in dict.fromkeys(wanted):
+    """List the tuning records that an implementation looks up for a problem on a target."""
+    rows = []
+    for owner, kernel, kind in chosen.records_of(op.name, problem):
         try:
-            config = lookup.find(op, name, shape_class if kind == "*" else kind, target)
-        except UnitError:
+            config = find(owner, kernel, kind, target)
+        except UnitError:  # a kernel that the target does not launch
             continue
-        record = by_config.get(id(config))
-        if record is not None:
-            rows[id(config)] = RecordRow(
-                op, name, record.shape_class, record.target, config.items(), config.source, origin[id(config)]
-            )
-    return sorted(rows.values(), key=lambda row: not row.shape_class.startswith(shape_class))
+        own = (record for record in user_records(owner) if record.config is config)
+        mine = next(own, None)
+        record = mine or next(record for record in records(owner) if record.config is config)
+        origin = "this machine" if mine else "shipped"
+        rows.append(RecordRow(owner, kernel, record.shape_class, record.target, config.items(), config.source, origin))
+    return rows
 
 
 def _floor(name: str, target: Target, flops: float, size_bytes: float, dtype: str) -> Floor:

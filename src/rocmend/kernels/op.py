@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -66,8 +66,8 @@ class Implementation:
         avoid: Says why it is not taken unless it is asked for by name: another implementation is faster.
         vendor: The only vendor whose GPUs it is for, e.g. ``nvidia``; empty for any.
         aligned: Whether it takes only tensors that begin at multiples of 16 bytes.
-        record_class: Names the tuning record of a problem: ``class``, or ``kernel/class`` or ``op/kernel/class`` where
-            these are not the implementation's own; None where several records, or none, decide.
+        record_class: Names the tuning records of a problem, with blanks between: ``class``, or ``kernel/class`` or
+            ``op/kernel/class`` where these are not the implementation's own. None where it looks none up.
         calls: Other ops that it calls, with their problems; what several calls share is named once.
     """
 
@@ -82,13 +82,12 @@ class Implementation:
     record_class: Callable[[Problem], str] | None = None
     calls: Callable[[Problem], tuple[tuple[str, Problem], ...]] = lambda _problem: ()
 
-    def record_of(self, op: str, problem: Problem) -> tuple[str, str, str] | None:
-        """Return op, kernel and class of a problem's tuning record; None where ``record_class`` is."""
-        if self.record_class is None:
-            return None
-        kind, *where = reversed(self.record_class(problem).split("/"))
-        kernel, owner = (*where, *(self.name, op)[len(where) :])
-        return owner, kernel, kind
+    def records_of(self, op: str, problem: Problem) -> Iterator[tuple[str, str, str]]:
+        """Yield op, kernel and class of each tuning record that a problem may need."""
+        for name in self.record_class(problem).split() if self.record_class else ():
+            kind, *where = reversed(name.split("/"))
+            kernel, owner = (*where, *(self.name, op)[len(where) :])
+            yield owner, kernel, kind
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,6 +101,10 @@ def analyse(  # noqa: PLR0913  a run is told what to read, by which rules and ho
     if known:
         known.save()
     seen += [not_looked_at(left.path, left.reason) for left in walked.left_out]
+    if any(one.lanes is not None and one.lanes.wide for one in seen):
+        from rocmend.port.widths import by_width
+
+        seen = by_width(folder, seen, chosen.max_file_bytes)
     files = _by_rules(seen, wanted, names)
     files, closed = _kept(folder, files, wanted, walked, chosen.max_file_bytes)
     looked_at = Counter(one.reads.value for one in seen if one.reads and not (one.report and one.report.skipped))

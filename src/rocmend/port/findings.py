@@ -15,7 +15,7 @@ from rocmend.port.classify import Kind, wanted
 from rocmend.port.cuda.marks import without_marks
 from rocmend.port.languages import broken, source
 from rocmend.port.records import FileReport, Issue, Language, Outcome
-from rocmend.port.rule import rules
+from rocmend.port.rule import Source, rules
 from rocmend.port.suppress import Suppressions
 
 __all__ = ["findings"]
@@ -54,6 +54,8 @@ def findings(path: str, data: bytes, kinds: Kind) -> tuple[FileReport, int]:
             except Exception as error:
                 error.add_note(rule.id)
                 raise
+        if language is Language.CUDA:
+            found = _by_width(parsed, found)
     found = without_marks(found)
     found.sort(key=lambda issue: (issue.start, issue.end, issue.rule))
     left = Suppressions(data).left(found)
@@ -62,6 +64,18 @@ def findings(path: str, data: bytes, kinds: Kind) -> tuple[FileReport, int]:
     if path.endswith(".ipynb") or of_ci(path):
         once = {rule.id for language in kinds for rule in rules(language)}
     return FileReport(path, own, len(data), sha256, tuple(_folded(left, once))), len(found) - len(left)
+
+
+def _by_width(file: Source, found: list[Issue]) -> list[Issue]:
+    """Return issues without rewrites to 32 lanes where the file's own code for ROCm works with others."""
+    from rocmend.port.cuda.file import CudaFile
+    from rocmend.port.wave.lanes import left_to_a_person
+    from rocmend.port.wave.sites import wave
+
+    if not isinstance(file, CudaFile) or not any(issue.edits for issue in found):
+        return found
+    wide = wave(file).other_width
+    return left_to_a_person(found, f"{wide[2]} in code for ROCm works with other than 32 lanes.") if wide else found
 
 
 def _of_ci(issue: Issue) -> Issue:

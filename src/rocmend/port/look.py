@@ -10,7 +10,7 @@ import msgspec
 from rocmend.port.classify import kind, languages
 from rocmend.port.findings import findings
 from rocmend.port.nesting import NestingError
-from rocmend.port.records import NO_TIME_LEFT, FileReport, Language
+from rocmend.port.records import NO_TIME_LEFT, FileReport, Lanes, Language
 from rocmend.port.steady import NotReadError, read_steady
 from rocmend.port.traits import traits
 
@@ -56,6 +56,7 @@ class Look(msgspec.Struct, frozen=True, array_like=True, tag="seen"):
         suppressed: How many issues comments suppress.
         same: The content is the known one: the other attributes are the cache's.
         traits: What it says of its project (``rocmend.port.traits``).
+        lanes: What a CUDA source says of the lanes of a warp.
     """
 
     path: str
@@ -68,6 +69,7 @@ class Look(msgspec.Struct, frozen=True, array_like=True, tag="seen"):
     suppressed: int = 0
     same: bool = False
     traits: tuple[str, ...] = ()
+    lanes: Lanes | None = None
 
 
 def not_looked_at(path: str, reason: str, size_bytes: int = 0, stamp: tuple[int, int, int] = (0, 0, 0)) -> Look:
@@ -109,4 +111,15 @@ def look(root: Path, task: Task, max_file_bytes: int) -> Look:
         reason = f"failed{where}: {type(error).__name__}: {error}"
         report = FileReport(path, kinds[0], size, sha256, skipped=reason)
     kept = report if report.issues or report.skipped else None
-    return Look(path, stamp, size, sha256, lines, kinds[0], kept, suppressed, traits=traits(kinds[0], data))
+    own = _lanes(data) if kinds[0] is Language.CUDA and not report.skipped else None
+    return Look(path, stamp, size, sha256, lines, kinds[0], kept, suppressed, traits=traits(kinds[0], data), lanes=own)
+
+
+def _lanes(data: bytes) -> Lanes | None:
+    """Return what a CUDA source says of the lanes of a warp; None where it cannot be read."""
+    from rocmend.port.wave.lanes import lanes
+
+    try:
+        return lanes(data)
+    except (NestingError, RecursionError, MemoryError):
+        return None

@@ -203,6 +203,7 @@ class Planner:
             reach.module,
             suggestions=self.suggestions,
             narrowed=self.narrowed,
+            wide=report.wide,
         )
         return todo, reach.folder
 

@@ -8,7 +8,18 @@ import msgspec
 
 from rocmend.core.records import Severity
 
-__all__ = ["NO_TIME_LEFT", "Analysis", "Change", "Edit", "FileReport", "Issue", "KeptFinding", "Language", "Outcome"]
+__all__ = [
+    "NO_TIME_LEFT",
+    "Analysis",
+    "Change",
+    "Edit",
+    "FileReport",
+    "Issue",
+    "KeptFinding",
+    "Lanes",
+    "Language",
+    "Outcome",
+]
 
 NO_TIME_LEFT = "not read: the project's time limit was reached"
 """Why a file was skipped that came after ``Settings.project_time_limit_s``."""
@@ -123,6 +134,7 @@ class FileReport(msgspec.Struct, frozen=True, omit_defaults=True):
         sha256: Of the bytes that were read: what an edit holds for.
         issues: In order of their place.
         skipped: Why it was not read or not understood; empty where it was.
+        wide: Why nothing in it is rewritten to warps of 32 lanes: what code for ROCm in a file that it includes does.
     """
 
     path: str
@@ -131,6 +143,7 @@ class FileReport(msgspec.Struct, frozen=True, omit_defaults=True):
     sha256: str = ""
     issues: tuple[Issue, ...] = ()
     skipped: str = ""
+    wide: str = ""
 
     @property
     def manual(self) -> bool:
@@ -144,6 +157,20 @@ class FileReport(msgspec.Struct, frozen=True, omit_defaults=True):
         Other text that is skipped is data as a rule: too large for a build file, or binary.
         """
         return bool(self.skipped) and (self.language is not Language.TEXT or self.skipped == NO_TIME_LEFT)
+
+
+class Lanes(msgspec.Struct, frozen=True, array_like=True):
+    """What a C++ source says of the lanes of a warp.
+
+    Attributes:
+        includes: The files that it includes, as it names them.
+        wide: What in its code for ROCm works with other than 32 lanes; empty where nothing does.
+        names: Its functions, macros and constants that depend on that; none where they are too many.
+    """
+
+    includes: tuple[str, ...] = ()
+    wide: str = ""
+    names: tuple[str, ...] = ()
 
 
 class Analysis(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -50,6 +50,7 @@ class Rewrite(msgspec.Struct, frozen=True, array_like=True, tag="write"):
         reach: How it reaches what the port gives the project (``languages.ported``).
         suggestions: Whether suggested rewrites are made too.
         narrowed: Whether issues of the file may be left out of those on purpose.
+        wide: Why nothing in the file is rewritten to warps of 32 lanes; empty where it is.
     """
 
     path: str
@@ -59,6 +60,7 @@ class Rewrite(msgspec.Struct, frozen=True, array_like=True, tag="write"):
     reach: str
     suggestions: bool = False
     narrowed: bool = False
+    wide: str = ""
 
     def lost(self, reason: str) -> Rewritten:
         """Return the result of a file that is left alone."""
@@ -106,7 +108,14 @@ def _read_again(task: Rewrite, after: bytes) -> FileReport | None:
     """Return what rules find in a port; None where they do not read it."""
     path = destination(task.language, task.path)
     kinds = languages(path, after)
-    return findings(path, after, kinds)[0] if kinds else None
+    if not kinds:
+        return None
+    report, _ = findings(path, after, kinds)
+    if not task.wide:
+        return report
+    from rocmend.port.wave.lanes import left_to_a_person
+
+    return msgspec.structs.replace(report, issues=tuple(left_to_a_person(report.issues, task.wide)))
 
 
 def _refused(task: Rewrite, data: bytes, after: bytes, again: FileReport | None) -> str | None:

@@ -45,8 +45,8 @@ def test_the_table_has_whatever_a_product_can_meet(name: str, tmp_path: Path) ->
     ):
         problem = Problem(dtype, *form, transpose, 1, rows, 1024, 2048)
         taken = next(one.implementation for one in consider(OP, problem, target, "triton", here=False) if one.taken)
-        assert taken.record_class is not None
-        config = find(NAME, taken.name, taken.record_class(problem), target)
+        owner, kernel, kind = next(taken.records_of(NAME, problem))
+        config = find(owner, kernel, kind, target)
         meets.add(
             (taken.name, _settings(config.items()), form.group_size)
         )  # records with the same settings are the same code

@@ -12,8 +12,9 @@ from tests.kernels.compiled.specs import dot, sample
 
 from rocmend.cli.views.compiled import overview, short_config
 from rocmend.core.errors import DataError, UsageError
+from rocmend.kernels import registry
 from rocmend.kernels import target as targets
-from rocmend.kernels.compiled import toolchains
+from rocmend.kernels.compiled import run, toolchains
 from rocmend.kernels.compiled.assembly import read_assembly
 from rocmend.kernels.compiled.cache import Cache, Result
 from rocmend.kernels.compiled.checks import Finding, judge, takes
@@ -257,6 +258,19 @@ def test_records_that_are_hidden_or_that_nothing_uses(monkeypatch: pytest.Monkey
     used = {name_of("op", own[1])}
     assert unused_records("op", used, ["gfx1100"]) == ["op/dot/*@any"]
     assert unused_records("op", used, ["gfx1100", "gfx942"]) == ["op/dot/*@any", "op/dot/small@gfx942"]
+
+
+@pytest.mark.slow
+@pytest.mark.cpu
+def test_a_record_that_only_another_op_looks_up_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("triton")
+    both = [registry.get(name) for name in ("quantized_matmul", "quantized_projections")]
+    monkeypatch.setattr(registry, "ops", lambda: iter(both))
+    monkeypatch.setattr(run, "DEFAULT_TARGETS", ("gfx1151",))
+    monkeypatch.setattr(run, "_ordered", lambda *_: [])  # recorded, and not compiled
+    selection = Selection(("quantized_matmul",), ("gfx1151",), tuple(available(())), jobs=1)
+    found = run.compile_ops(selection, cache=Cache(tmp_path)).problems
+    assert [problem for problem in found if "gated" in problem.subject] == []
 
 
 def test_what_only_the_interpreter_looks_up_is_used() -> None:

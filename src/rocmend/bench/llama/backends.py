@@ -1,8 +1,10 @@
-"""Back ends that can be compared on a machine: ROCm, Vulkan by driver, the processor."""
+"""Back ends that can be compared on a machine: ROCm, Vulkan by driver, the processor; on one GPU of several, or all."""
 
 from __future__ import annotations
 
+import os
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -16,6 +18,10 @@ SOFTWARE = ("lavapipe",)
 """Vulkan drivers that compute on the processor: measured only where they are named."""
 AMD_DRIVERS = ("radv", "amdvlk", "amdgpu-pro")
 _HIDDEN = {"HIP_VISIBLE_DEVICES": "-1", "CUDA_VISIBLE_DEVICES": "-1", "GGML_VK_VISIBLE_DEVICES": ""}
+_VISIBLE = {"rocm": "HIP_VISIBLE_DEVICES", "cuda": "CUDA_VISIBLE_DEVICES", "vulkan": "GGML_VK_VISIBLE_DEVICES"}
+"""Variables that show a build without -dev some devices alone, which it then counts from 0."""
+FIRST, EACH, ALL = "first", "each", "all"
+"""Which devices of a back end: the first one, each by itself, all together."""
 _SOFTWARE_DEVICE = re.compile(r"llvmpipe|lavapipe|swiftshader", re.IGNORECASE)
 
 
@@ -23,16 +29,30 @@ class Backend(msgspec.Struct, frozen=True):
     """A back end of a build on this machine.
 
     Attributes:
-        name: ``rocm``, ``vulkan-radv``, ``cpu``.
-        device: What -dev takes: ``ROCm0``; ``none`` for the processor.
-        device_name: What the device calls itself.
-        env: Variables that choose the driver.
+        name: ``rocm``, ``vulkan-radv``, ``cpu``; ``rocm:1``, ``rocm:0+1`` where devices are chosen.
+        device: What -dev takes: ``ROCm0``, ``ROCm0/ROCm1``; ``none`` for the processor.
+        device_name: What the device calls itself; of several, all of them.
+        env: Variables that choose the driver, or the devices of a build without -dev.
+        seen: What the output calls the devices, where that is not what -dev takes.
+        names: What each calls itself.
     """
 
     name: str
     device: str
     device_name: str = ""
     env: dict[str, str | None] = {}
+    seen: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The devices, as the output calls them."""
+        return self.seen or tuple(self.device.split("/"))
+
+    @property
+    def kind(self) -> str:
+        """The back end, whatever its devices: ``rocm``."""
+        return self.name.partition(":")[0]
 
     @property
     def on_cpu(self) -> bool:
@@ -42,7 +62,7 @@ class Backend(msgspec.Struct, frozen=True):
     @property
     def software(self) -> bool:
         """A Vulkan driver that computes on the processor is asked for."""
-        return self.name.removeprefix("vulkan-") in SOFTWARE
+        return self.kind.removeprefix("vulkan-") in SOFTWARE
 
 
 def software_device(name: str) -> bool:
@@ -51,7 +71,7 @@ def software_device(name: str) -> bool:
 
 
 def find_backends(
-    build: Build, icds: Sequence[Mapping[str, object]], wanted: Sequence[str] = ()
+    build: Build, icds: Sequence[Mapping[str, object]], wanted: Sequence[str] = (), devices: Sequence[str] = ()
 ) -> tuple[list[Backend], list[str]]:
     """Return the back ends of a build, ROCm first and the processor last, and what was looked for and is not there.
 
@@ -59,45 +79,119 @@ def find_backends(
         build: The build; it is started to list its devices, once for each driver.
         icds: Vulkan drivers that are installed, as the fact ``vulkan.icds`` has them.
         wanted: Names of back ends; none for all but software drivers.
+        devices: Which of their devices: ``first``, ``each``, ``all``, or as the build names them, ``ROCm0/ROCm1``. None
+            for the first one.
 
     Raises:
         UsageError: One that is wanted is not there.
     """
-    found: dict[str, Backend] = {}
+    found: dict[str, tuple[list[Device], dict[str, str | None]]] = {}
     notes: list[str] = []
     plain = build.devices({})
     for device in plain:
-        if device.kind != "vulkan" and device.kind not in found:
-            found[device.kind] = Backend(device.kind, device.id, device.name)
+        if device.kind != "vulkan":
+            found.setdefault(device.kind, ([], {}))[0].append(device)
     drivers = _drivers(icds)
     for driver, file in drivers.items():
         name = f"vulkan-{driver}"
         if driver in SOFTWARE and name not in wanted:
             continue
         env = _vulkan_env(driver, file)
-        devices = [device for device in build.devices(env) if device.kind == "vulkan"]
-        if devices:
-            found[name] = Backend(name, devices[0].id, devices[0].name, env)
+        mine = [device for device in build.devices(env) if device.kind == "vulkan"]
+        if mine:
+            found[name] = (mine, env)
         elif driver in AMD_DRIVERS:
             notes.append(f"{name}: the build finds no device with the driver {file}")
-    first = next((device for device in plain if device.kind == "vulkan"), None)
-    if first is not None and not any(name.startswith("vulkan") for name in found) and not _is_software(first):
-        found["vulkan"] = Backend("vulkan", first.id, first.name)
+    others = [device for device in plain if device.kind == "vulkan" and not _is_software(device)]
+    if others and not any(name.startswith("vulkan") for name in found):
+        found["vulkan"] = (others, {})
     env = {} if build.help.has("-dev", "--device") else dict(_HIDDEN)
-    found[CPU] = Backend(CPU, "none", "", env)
-    if not wanted:
-        return list(found.values()), notes
-    for name in wanted:
-        if name not in found:
-            known = list(found)
-            said = did_you_mean(name, known)
+    cpu = Backend(CPU, "none", "", env)
+    names = list(dict.fromkeys(wanted)) or [*found, CPU]
+    for name in names:
+        if name not in found and name != CPU:
+            raise _without(name, [*found, CPU], notes)
+    made: list[Backend] = []
+    for name in names:
+        made += [cpu] if name == CPU else _backends(build, name, *found[name], devices or (FIRST,))
+    _check(devices, [device.id for name in names if name != CPU for device in found[name][0]])
+    return made, notes
+
+
+def _check(devices: Sequence[str], every: Sequence[str]) -> None:
+    """Refuse devices that no back end has."""
+    for asked in devices:
+        if asked not in {FIRST, EACH, ALL} and not set(asked.split("/")) <= set(every):
             raise UsageError(
-                "--backend",
-                f"the build finds no device for {name!r}.",
-                why=f"It has: {', '.join(known)}. {said}".strip() + (f" {notes[0]}." if notes else ""),
-                next_step="`rocmend doctor` says which drivers are installed and what is wrong with them.",
+                "--device",
+                f"the build finds no {asked[:80]!r}.",
+                why=f"It has: {', '.join(every) or 'no GPU'}. {did_you_mean(asked, every)}".strip(),
+                next_step="Give first, each, all, or some of these: ROCm0/ROCm1 are two together.",
             )
-    return [found[name] for name in dict.fromkeys(wanted)], notes
+
+
+def _without(name: str, known: list[str], notes: Sequence[str]) -> UsageError:
+    said = did_you_mean(name, known)
+    return UsageError(
+        "--backend",
+        f"the build finds no device for {name!r}.",
+        why=f"It has: {', '.join(known)}. {said}".strip() + (f" {notes[0]}." if notes else ""),
+        next_step="`rocmend doctor` says which drivers are installed and what is wrong with them.",
+    )
+
+
+def _backends(
+    build: Build, name: str, devices: Sequence[Device], env: dict[str, str | None], asked: Sequence[str]
+) -> list[Backend]:
+    """Return a back end with each group of its devices that is asked for."""
+    by = {device.id: device for device in devices}
+    groups: dict[str, list[Device]] = {}
+    for one in asked:
+        if one in {FIRST, ALL}:
+            chosen = [[*devices] if one == ALL else [*devices[:1]]]
+        elif one == EACH:
+            chosen = [[device] for device in devices]
+        else:
+            chosen = [[by[part] for part in one.split("/")]] if set(one.split("/")) <= by.keys() else []
+        groups |= {"/".join(device.id for device in group): group for group in chosen}
+    named = len(devices) > 1 and tuple(asked) != (FIRST,)
+    return [
+        Backend(
+            f"{name}:{'+'.join(_number(device) for device in group)}" if named else name,
+            device,
+            _together(group),
+            {**env, **_shown(build, group, devices)},
+            _seen(build, group, devices),
+            tuple(device.name for device in group),
+        )
+        for device, group in groups.items()
+    ]
+
+
+def _number(device: Device) -> str:
+    return re.sub(r"\D+", "", device.id)
+
+
+def _together(group: Sequence[Device]) -> str:
+    """Return what devices call themselves: ``2x Radeon AI PRO R9700``."""
+    counts = Counter(device.name for device in group)
+    return " + ".join(f"{count}x {name}" if count > 1 else name for name, count in counts.items())
+
+
+def _shown(build: Build, group: Sequence[Device], devices: Sequence[Device]) -> dict[str, str | None]:
+    """Return what shows a build without -dev these devices alone."""
+    variable = _VISIBLE.get(group[0].kind)
+    if build.help.has("-dev", "--device") or len(group) == len(devices) or variable is None:
+        return {}
+    before = [part.strip() for part in os.environ.get(variable, "").split(",") if part.strip()]
+    numbers = [int(_number(device)) for device in group]
+    return {variable: ",".join(before[number] if number < len(before) else str(number) for number in numbers)}
+
+
+def _seen(build: Build, group: Sequence[Device], devices: Sequence[Device]) -> tuple[str, ...]:
+    if not _shown(build, group, devices):
+        return ()
+    return tuple(f"{re.sub(r'[0-9]+$', '', device.id)}{number}" for number, device in enumerate(group))
 
 
 def _drivers(icds: Sequence[Mapping[str, object]]) -> dict[str, str]:

@@ -223,5 +223,9 @@ def _change(one: Comparison) -> str:
     if one.ratio is None:
         return one.reason
     if one.low is None or one.high is None:
-        return f"{one.ratio - 1:+.1%}"
-    return f"{one.ratio - 1:+.1%} ({one.low - 1:+.1%} to {one.high - 1:+.1%})"
+        return _percent(one.ratio)
+    return f"{_percent(one.ratio)} ({_percent(one.low)} to {_percent(one.high)})"
+
+
+def _percent(ratio: float) -> str:
+    return f"{ratio - 1:+.1%}" if ratio < 2 else f"{ratio - 1:+.0%}"

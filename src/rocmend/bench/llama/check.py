@@ -14,7 +14,7 @@ import msgspec
 
 from rocmend.bench.llama.backends import CPU, Backend
 from rocmend.bench.llama.build import Build, Help, Said, help_of, say
-from rocmend.bench.llama.options import ALL_LAYERS, Chosen
+from rocmend.bench.llama.options import ALL_LAYERS, Chosen, split_arguments
 from rocmend.bench.session import Stop
 from rocmend.core.errors import UsageError
 from rocmend.core.verdict import Verdict
@@ -182,7 +182,8 @@ class Checker:
         if layers := options.has("-ngl", "--gpu-layers", "--n-gpu-layers"):
             argv += [layers, "0" if backend.on_cpu else ALL_LAYERS]
         if device := options.has("-dev", "--device"):
-            argv += [device, backend.device]
+            argv += [device, backend.device.replace("/", ",")]
+        argv += split_arguments(options, chosen, ",")
         if chosen.flash_attention and options.choices("-fa"):
             argv += ["-fa", chosen.flash_attention]
         if chosen.threads:

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
 from rocmend.bench.llama.backends import Backend, software_device
 from rocmend.bench.llama.build import init_devices, target_in
+from rocmend.bench.llama.options import Chosen
 from rocmend.bench.llama.rows import Row
+from rocmend.core.verdict import Verdict
 
 _OFFLOADED = re.compile(r"offloaded (\d{1,5})/(\d{1,5}) layers to GPU")
 _WEIGHTS = re.compile(r"load_tensors: +(\S{1,100})(?: model)? buffer size = +([\d.]+) MiB")
 _COMPUTE = re.compile(r": +([\w-]+) +compute buffer size = +[\d.]+ MiB")
 _USING = re.compile(r"using device (\w+) \((.{1,200}?)\)(?: \(| -|$)")
+_SPLIT = "_Split"
+"""Ending of the buffer that rows on several GPUs lie in: ``ROCm_Split``."""
+_NUMBERED = re.compile(r"[A-Za-z]+\d+")
 _ON_CPU = {"CPU", "BLAS", "OPENBLAS", "ACCELERATE"}
 
 
@@ -29,6 +35,8 @@ class Computed(msgspec.Struct, frozen=True, omit_defaults=True):
         layers: Of so many.
         buffers: MiB of weights by device.
         others: Devices other than the processor that hold compute buffers.
+        used: Devices other than the processor that hold weights, or parts of rows.
+        rows: Weights are spread over GPUs by rows, and the output does not say over which.
     """
 
     device: str = ""
@@ -38,6 +46,22 @@ class Computed(msgspec.Struct, frozen=True, omit_defaults=True):
     layers: int = 0
     buffers: dict[str, float] = {}
     others: tuple[str, ...] = ()
+    used: tuple[str, ...] = ()
+    rows: bool = False
+
+
+class Judged(NamedTuple):
+    """What came out of comparing where a run computed with what was asked for.
+
+    Attributes:
+        fault: What is wrong; empty where nothing is.
+        doubt: What can't be told.
+        verdict: What the fault is called.
+    """
+
+    fault: str = ""
+    doubt: str = ""
+    verdict: Verdict = Verdict.PASS
 
 
 def read_computed(lines: Sequence[str]) -> Computed:
@@ -58,14 +82,20 @@ def read_computed(lines: Sequence[str]) -> Computed:
             others[_device(match[1])] = None
         elif match := _USING.search(text):
             names.setdefault(match[1], match[2])
-    device = max(buffers, key=lambda name: buffers[name]) if buffers else ""
+    rows = [name for name in buffers if name.endswith(_SPLIT)]
+    whole = {name: size for name, size in buffers.items() if name not in rows}
+    if rows and len(whole) > 1:
+        whole.pop("CPU", None)  # it holds the embeddings
+    device = max(whole, key=lambda name: whole[name]) if whole else ""
     if device == "CPU":
         target = "cpu"
     else:
         target = found[device].gfx_target if device in found else target_in(names.get(device, ""))
     count, layers = offloaded or (None, 0)
     others.pop("CPU", None)
-    return Computed(device, names.get(device, ""), target, count, layers, buffers, tuple(others))
+    used = tuple(name for name in buffers if _NUMBERED.fullmatch(name))
+    name = names.get(device, "")
+    return Computed(device, name, target, count, layers, buffers, tuple(others), used, bool(rows))
 
 
 def _device(name: str) -> str:
@@ -73,27 +103,56 @@ def _device(name: str) -> str:
     return "CPU" if name.startswith("CPU") or name.endswith(("_Host", "_Mapped", "_REPACK", "_AARCH64")) else name
 
 
-def judge(backend: Backend, computed: Computed, row: Row | None) -> tuple[str, str]:
+def judge(backend: Backend, computed: Computed, row: Row | None, chosen: Chosen | None = None) -> Judged:
     """Compare where a run computed with what was asked for.
 
     Args:
         backend: What was asked for.
         computed: What a verbose run printed.
         row: A row of its results.
-
-    Returns:
-        What is wrong, and what cannot be told; both empty where all is as asked.
+        chosen: Options; without a split one of several devices has all.
     """
     if backend.on_cpu:
-        used = bool(computed.offloaded or computed.others)
-        return (f"the CPU was asked for, but {', '.join(computed.others) or 'a GPU'} computed too" if used else "", "")
+        if not (computed.offloaded or computed.others):
+            return Judged()
+        others = ", ".join(computed.others) or "a GPU"
+        return Judged(f"the CPU was asked for, but {others} computed too", verdict=Verdict.INFRA)
     if fault := _on_cpu(backend, computed, row):
-        return f"{fault}: the CPU computed", ""
+        return Judged(f"{fault}: the CPU computed", verdict=Verdict.SILENT_CPU_FALLBACK)
+    if fault := _elsewhere(_expected(backend, chosen), computed):
+        return Judged(fault, verdict=Verdict.INFRA)
+    return Judged(doubt=_doubt(backend, computed))
+
+
+def _doubt(backend: Backend, computed: Computed) -> str:
     if computed.offloaded is None and not computed.buffers:
-        return "", "the output does not say which device computed"
+        return "the output does not say which device computed"
     if computed.offloaded is not None and computed.offloaded < computed.layers:
-        return "", f"only {computed.offloaded} of {computed.layers} layers were offloaded"
-    return "", ""
+        return f"only {computed.offloaded} of {computed.layers} layers were offloaded"
+    if computed.rows and len(backend.devices) > 1:
+        return "rows of the weights are spread over GPUs; the output does not say over which"
+    return ""
+
+
+def _expected(backend: Backend, chosen: Chosen | None) -> tuple[str, ...]:
+    """Return the devices that are to hold weights."""
+    if chosen is None or chosen.split_mode != "none":
+        return backend.devices
+    number = int(chosen.main_gpu or "0")
+    return backend.devices[number : number + 1] or backend.devices
+
+
+def _elsewhere(expected: Sequence[str], computed: Computed) -> str:
+    """Say which devices computed that were not asked for, or did not and were."""
+    used = computed.used
+    if not used or not all(_NUMBERED.fullmatch(name) for name in expected):
+        return ""
+    more = [name for name in used if name not in expected]
+    less = [] if computed.rows else [name for name in expected if name not in used]
+    if not (more or less):
+        return ""
+    were = "was" if len(expected) == 1 else "were"
+    return f"{' and '.join(expected)} {were} asked for, but the weights were on {' and '.join(used)}"
 
 
 def _on_cpu(backend: Backend, computed: Computed, row: Row | None) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from rocmend.bench.llama.backends import Backend
-from rocmend.bench.llama.build import Build
+from rocmend.bench.llama.build import Build, Help
 
 ALL_LAYERS = "99"
 _BATCH = 2048
@@ -23,6 +23,9 @@ class Chosen(msgspec.Struct, frozen=True, omit_defaults=True):
         ubatch: Physical batch size; 0 for the build's default.
         threads: Processor threads; 0 for the build's default.
         batch: Logical batch size; 0 for the build's default.
+        split_mode: How a model is spread over several GPUs: ``none``, ``layer``, ``row``.
+        tensor_split: Share of each GPU: ``3/1``.
+        main_gpu: Number of the GPU that has all without a split; counted among the devices that are used.
         calibrated: The batch sizes are those that were found to be the fastest.
     """
 
@@ -31,6 +34,9 @@ class Chosen(msgspec.Struct, frozen=True, omit_defaults=True):
     ubatch: int = 0
     threads: int = 0
     batch: int = 0
+    split_mode: str = ""
+    tensor_split: str = ""
+    main_gpu: str = ""
     calibrated: bool = False
 
     def label(self) -> str:
@@ -40,6 +46,8 @@ class Chosen(msgspec.Struct, frozen=True, omit_defaults=True):
         sizes = [f"ub={self.ubatch}"] if self.ubatch else []
         sizes += [f"b={self.batch}"] if self.batch else []
         parts += ["ub=auto"] if self.calibrated else sizes  # whatever is found: runs are compared by their settings
+        split = (("sm", self.split_mode), ("ts", self.tensor_split), ("mg", self.main_gpu))
+        parts += [f"{name}={value}" for name, value in split if value]
         parts += [f"t={self.threads}"] if self.threads else []
         return ",".join(parts)
 
@@ -47,17 +55,50 @@ class Chosen(msgspec.Struct, frozen=True, omit_defaults=True):
 def lacking(build: Build, chosen: Chosen, depth: int) -> str:
     """Say which option that is asked for the build does not have; empty where it has all."""
     has = build.help.has
-    if depth and not has("-d", "--n-depth"):
-        return "this build has no option for the depth (-d)"
-    if chosen.flash_attention and not has("-fa", "--flash-attn"):
-        return "this build has no option for flash attention (-fa)"
-    if chosen.load and not has("-lm", "--load-mode", "-mmp", "--mmap"):
-        return "this build has no option for mmap"
-    if chosen.ubatch and not has("-ub", "--ubatch-size"):
-        return "this build has no option for the physical batch size (-ub)"
-    if chosen.batch and not has("-b", "--batch-size"):
-        return "this build has no option for the logical batch size (-b)"
+    wanted = (
+        (depth, ("-d", "--n-depth"), "the depth (-d)"),
+        (chosen.flash_attention, ("-fa", "--flash-attn"), "flash attention (-fa)"),
+        (chosen.load, ("-lm", "--load-mode", "-mmp", "--mmap"), "mmap"),
+        (chosen.ubatch, ("-ub", "--ubatch-size"), "the physical batch size (-ub)"),
+        (chosen.batch, ("-b", "--batch-size"), "the logical batch size (-b)"),
+        *((value, names, what) for (names, what), value in _splits(chosen)),
+    )
+    for value, names, what in wanted:
+        if value and not has(*names):
+            return f"this build has no option for {what}"
+    modes = build.help.choices(has("-sm", "--split-mode"))
+    if chosen.split_mode and modes and chosen.split_mode not in modes:
+        return f"this build has no split mode {chosen.split_mode}: it has {', '.join(modes)}"
     return ""
+
+
+def _splits(chosen: Chosen) -> tuple[tuple[tuple[tuple[str, str], str], str], ...]:
+    """Return the options that spread a model over several GPUs, with what is chosen."""
+    return (
+        ((("-sm", "--split-mode"), "spreading a model over GPUs (-sm)"), chosen.split_mode),
+        ((("-ts", "--tensor-split"), "the share of each GPU (-ts)"), chosen.tensor_split),
+        ((("-mg", "--main-gpu"), "the main GPU (-mg)"), chosen.main_gpu),
+    )
+
+
+def split_arguments(options: Help, chosen: Chosen, between: str = "/") -> list[str]:
+    """Return the options that spread a model over several GPUs.
+
+    Args:
+        options: Those that the program has.
+        chosen: What is chosen.
+        between: What stands between shares of GPUs.
+    """
+    argv: list[str] = []
+    for (names, _), value in _splits(chosen):
+        if value and (name := options.has(*names)):
+            argv += [name, value.replace("/", between)]
+    return argv
+
+
+def one_device(chosen: Chosen) -> Chosen:
+    """Return options without those that spread a model over several GPUs."""
+    return msgspec.structs.replace(chosen, split_mode="", tensor_split="", main_gpu="")
 
 
 def output_format(build: Build) -> str:
@@ -83,6 +124,7 @@ def arguments(build: Build, model: Path, backend: Backend, chosen: Chosen) -> li
     batch = chosen.batch or (chosen.ubatch if chosen.ubatch > default_batch(build) else 0)
     if batch and (name := has("-b", "--batch-size")):
         argv += [name, str(batch)]  # llama.cpp cuts the physical batch down to the logical one without a word
+    argv += split_arguments(build.help, chosen)
     if chosen.threads and (name := has("-t", "--threads")):
         argv += [name, str(chosen.threads)]
     return argv

@@ -90,8 +90,9 @@ class LlamaSession(Session):
             return Block((), said.result.verdict, said.result.reason, said.result.quarantine, _log(said))
         if row is None:
             return Block((), Verdict.INFRA, without, said.result.quarantine, _log(said))
-        if fault := judge(self.backend, read_computed(said.err), row)[0]:
-            return Block((), _fault_verdict(self.backend), fault, said.result.quarantine, _log(said))
+        judged = judge(self.backend, read_computed(said.err), row, self.chosen)
+        if judged.fault:
+            return Block((), judged.verdict, judged.fault, said.result.quarantine, _log(said))
         seconds = row.seconds or (row.tokens / row.rate,)
         self._rate[case.id] = sorted(seconds)[len(seconds) // 2]
         return Block(seconds, quarantine=said.result.quarantine)
@@ -137,9 +138,9 @@ class LlamaSession(Session):
             return begun
         if row is None:
             return msgspec.structs.replace(begun, verdict=Verdict.INFRA, reason=without)
-        fault, doubt = judge(self.backend, computed, row)
+        fault, doubt, verdict = judge(self.backend, computed, row, self.chosen)
         if fault:
-            return msgspec.structs.replace(begun, verdict=_fault_verdict(self.backend), reason=fault)
+            return msgspec.structs.replace(begun, verdict=verdict, reason=fault)
         checked = self._checked()
         detail = {**begun.detail, "output": msgspec.to_builtins(checked), **({"doubt": doubt} if doubt else {})}
         reason = "" if checked.verdict is Verdict.PASS else checked.said
@@ -164,7 +165,11 @@ class LlamaSession(Session):
         versions = {"llama.cpp": row.build} if row is not None and row.build else {}
         if self.backend.on_cpu:
             return Subject("cpu", "CPU", row.cpu if row else "", versions)
-        name = computed.device_name or self.backend.device_name or (row.gpu if row else "")
+        if len(computed.used) > 1 or computed.rows:
+            return Subject(computed.gfx_target, "/".join(self.backend.devices), self.backend.device_name, versions)
+        known = dict(zip(self.backend.devices, self.backend.names, strict=False))
+        name = computed.device_name or known.get(computed.device) or self.backend.device_name
+        name = name or (row.gpu if row else "")
         return Subject(computed.gfx_target, computed.device or self.backend.device, name, versions)
 
     def _detail(self, computed: Computed, row: Row | None) -> dict[str, Any]:
@@ -173,11 +178,6 @@ class LlamaSession(Session):
             model = {"type": row.model, "size_bytes": row.size_bytes, "parameters": row.parameters}
             detail |= {"model": model, "backends": row.backends, "options": row.options}
         return detail
-
-
-def _fault_verdict(backend: Backend) -> Verdict:
-    """Return what it is called that another device computed than was asked for."""
-    return Verdict.INFRA if backend.on_cpu else Verdict.SILENT_CPU_FALLBACK
 
 
 def _log(said: Said) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,13 @@ def _numbers(_ctx: click.Context, parameter: click.Parameter, text: str) -> tupl
     return tuple(dict.fromkeys(map(int, parts)))
 
 
+def _shares(_ctx: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
+    for text in texts:
+        if not re.fullmatch(r"\d{1,4}(\.\d{1,4})?(/\d{1,4}(\.\d{1,4})?){1,63}", text):
+            raise UsageError("--tensor-split", f"{text[:80]!r} is not shares of GPUs.", next_step="Write e.g. 3/1.")
+    return texts
+
+
 def _builds(_ctx: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]) -> list[tuple[str, str]]:
     found: dict[str, str] = {}
     for text in texts:
@@ -53,6 +61,10 @@ def _builds(_ctx: click.Context, _parameter: click.Parameter, texts: tuple[str, 
     examples=(
         ("rocmend bench llama --model model.gguf", "the llama-bench on PATH, each back end that it has"),
         ("rocmend bench llama --model model.gguf --depth 0,2048,8192,32768", "how speed falls with a longer context"),
+        (
+            "rocmend bench llama --model model.gguf --device each --device all",
+            "each GPU alone, and all together",
+        ),
         ("rocmend bench llama --model model.gguf --calibrate", "with the batch size that reads prompts fastest"),
         (
             "rocmend bench llama --model model.gguf --build new=new/bin --build old=old/bin",
@@ -76,6 +88,30 @@ def _builds(_ctx: click.Context, _parameter: click.Parameter, texts: tuple[str, 
     multiple=True,
     help="Only this back end: rocm, vulkan-radv, vulkan-amdvlk, vulkan-lavapipe, cpu. Repeatable.",
 )
+@click.option(
+    "--device",
+    "devices",
+    metavar="DEVICE",
+    multiple=True,
+    help="Which GPUs of a back end: `first` (the default), `each` by itself, `all` together, or as the build names "
+    "them: ROCm1, ROCm0/ROCm1. Repeatable.",
+)
+@click.option(
+    "--split-mode",
+    "split_modes",
+    metavar="MODE",
+    multiple=True,
+    help="How the model is spread over several GPUs, as llama-bench names it: layer, row, none. Repeatable.",
+)
+@click.option(
+    "--tensor-split",
+    "tensor_splits",
+    metavar="N/N",
+    multiple=True,
+    callback=_shares,
+    help="Shares of the GPUs, e.g. 3/1. Repeatable.",
+)
+@click.option("--main-gpu", type=click.IntRange(0, 63), default=None, help="The GPU that has all in split mode none.")
 @click.option(
     "--prompt", metavar="N,N", default="512", show_default=True, callback=_numbers, help="Tokens of the prompts."
 )
@@ -113,6 +149,10 @@ def command(
     model: Path,
     builds: list[tuple[str, str]],
     backends: tuple[str, ...],
+    devices: tuple[str, ...],
+    split_modes: tuple[str, ...],
+    tensor_splits: tuple[str, ...],
+    main_gpu: int | None,
     prompt: tuple[int, ...],
     generate: tuple[int, ...],
     depth: tuple[int, ...],
@@ -145,11 +185,22 @@ def command(
             "--calibrate", "it finds what reads prompts fastest, and there are none.", next_step="Give --prompt 512."
         )
     chosen = [
-        Chosen(attention, how, batch, threads or 0, calibrated=calibrate)
-        for attention, how, batch in itertools.product(
+        Chosen(
+            attention,
+            how,
+            batch,
+            threads or 0,
+            split_mode=mode,
+            tensor_split=shares,
+            main_gpu="" if main_gpu is None else str(main_gpu),
+            calibrated=calibrate,
+        )
+        for attention, how, batch, mode, shares in itertools.product(
             _EITHER[flash_attention] if flash_attention else ("",),
             _LOADS[load] if load else ("",),
             (0,) if calibrate else ubatch or (0,),
+            split_modes or ("",),
+            tensor_splits or ("",),
         )
     ]
     run_bench(
@@ -161,6 +212,7 @@ def command(
             tests,
             builds,
             backends,
+            devices or (("all",) if _splits(chosen) else ()),
             chosen,
             check=not no_check,
             longest_s=limit or 0.0,
@@ -170,12 +222,18 @@ def command(
     )
 
 
+def _splits(chosen: list[Chosen]) -> bool:
+    """Return whether the model is to be spread over several GPUs."""
+    return any(one.split_mode or one.tensor_split or one.main_gpu for one in chosen)
+
+
 def _suite(
     bench: Bench,
     path: Path,
     tests: Tests,
     named: list[tuple[str, str]],
     backends: tuple[str, ...],
+    devices: tuple[str, ...],
     chosen: list[Chosen],
     *,
     check: bool,
@@ -185,6 +243,7 @@ def _suite(
     from rocmend.bench.llama.backends import find_backends
     from rocmend.bench.llama.build import find_builds
     from rocmend.bench.llama.gguf import read_model
+    from rocmend.bench.llama.options import one_device
     from rocmend.bench.suites.llama import Llama, Way
     from rocmend.cli.output import tell
 
@@ -193,10 +252,22 @@ def _suite(
     except (FileNotFoundError, NotADirectoryError) as error:
         raise UsageError("--model", f"there is no file {path}.") from error
     icds = bench.machine.value("vulkan.icds", []) or []
-    ways = []
+    ways: dict[str, Way] = {}
+    several = False
     for build in find_builds(named):
-        found, notes = find_backends(build, icds, backends)
+        found, notes = find_backends(build, icds, backends, devices)
         for note in notes:
             tell(f"{build.name}: {note}." if build.name else f"{note}.")
-        ways += [Way(build, backend, options) for backend in found for options in chosen]
-    return Llama(model, path, tests, ways, check=check, longest_s=longest_s, sizes=sizes)
+        for backend in found:
+            spread = len(backend.devices) > 1
+            several = several or spread
+            made = [Way(build, backend, options if spread else one_device(options)) for options in chosen]
+            ways |= {way.id: way for way in made}
+    if _splits(chosen) and not several:
+        raise UsageError(
+            "--split-mode",
+            "no build finds several GPUs of one back end here.",
+            why="A split, its shares and the main GPU mean nothing with one GPU.",
+            next_step="Leave --split-mode, --tensor-split and --main-gpu out.",
+        )
+    return Llama(model, path, tests, list(ways.values()), check=check, longest_s=longest_s, sizes=sizes)

@@ -166,7 +166,13 @@ def explain_document(found: Explained) -> Document:
             ]
             for row in found.records
         ]
-        blocks.append(table(["kernel", "class", "target", "parameters", "source"], rows, "Tuning records"))
+        blocks.append(
+            table(
+                ["kernel", "class", "target", "parameters", "source"],
+                rows,
+                "Tuning records of the kernels that may be launched",
+            )
+        )
     blocks.append(Pairs(_cost_rows(found)))
     title = f"{found.op} {problem} on {found.target}"
     return Document(title, summary, Tone.PLAIN if taken else Tone.ERROR, tuple(blocks))
@@ -194,9 +200,12 @@ def _operations(flops: float) -> str:
 
 def _cost_rows(found: Explained) -> tuple[tuple[str, str, str], ...]:
     rows = [
-        ("shape class", found.shape_class, f"tuning records are those for Triton {found.triton}"),
+        ("shape class", found.shape_class, "kernels tune keeps measured choices by it"),
         ("cost", f"{_operations(found.flops)}, {size_text(found.bytes)}", "each operand is read or written once"),
     ]
+    if found.other_records:
+        why = f"for other problems or targets, or not for Triton {found.triton}"
+        rows.insert(1, ("other records", str(found.other_records), why))
     floor = found.floor
     if floor is not None:
         times = [value for value in (floor.travel_us, floor.arithmetic_us) if value is not None]

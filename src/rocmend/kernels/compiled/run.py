@@ -168,12 +168,16 @@ def compile_ops(selection: Selection, progress: Progress = lambda _text: None, c
             next_step="rocmend kernels compile --fetch-triton VERSION installs another one alongside.",
         )
     recordings = _record(selection, names, chosen, progress)
+    unused = _unused(recordings, names, selection)
+    if unused and (others := [op.name for op in registry.ops() if op.name not in names]):
+        # Their kernels may be launched with records of these ops, as those of fused products are.
+        unused = _unused(recordings | _record(selection, others, chosen, progress), names, selection)
     specs = _ordered(recordings, names, selection)
     results, remembered = _compile(selection, specs, cache or Cache(), progress)
     rows = tuple(_row(spec, results[spec.key]) for spec in specs)
-    skipped, problems = _problems(recordings, names, selection)
+    skipped, problems = _problems(recordings)
     tritons = tuple(sorted({row.triton for row in rows}))
-    return Report(rows, problems, skipped, unserved, tritons, len(rows) - remembered, remembered)
+    return Report(rows, (*problems, *unused), skipped, unserved, tritons, len(rows) - remembered, remembered)
 
 
 def _record(
@@ -307,16 +311,14 @@ def _row(spec: Spec, result: Result) -> Row:
 
 
 def _problems(
-    recordings: dict[tuple[str, str], dict[str, Any]], names: Iterable[str], selection: Selection
+    recordings: dict[tuple[str, str], dict[str, Any]],
 ) -> tuple[tuple[Skipped, ...], tuple[Problem, ...]]:
     skipped: list[Skipped] = []
     problems: list[Problem] = []
-    used: set[str] = set()
     for (op, _), answer in recordings.items():
         if "error" in answer:
             problems.append(Problem(op, "all cases", "record", _reason(str(answer["error"]))))
             continue
-        used.update(answer["ok"]["used"])
         for problem in answer["ok"]["problems"]:
             if problem["meant"]:
                 skipped.append(Skipped(op, problem["case"], problem["target"], problem["reason"]))
@@ -324,14 +326,22 @@ def _problems(
                 problems.append(
                     Problem(op, f"{problem['case']} on {problem['target']}", "record", _reason(problem["reason"]))
                 )
-    served = {target for target in selection.targets if choose_toolchain(target, selection.toolchains) is not None}
-    if served.issuperset(DEFAULT_TARGETS):  # a record that another target's hides may be meant for another
-        problems += [
-            Problem(name, record, "unused", "no case looks it up")
-            for name in names
-            for record in unused_records(name, used, selection.targets)
-        ]
     return tuple(skipped), tuple(problems)
+
+
+def _unused(
+    recordings: dict[tuple[str, str], dict[str, Any]], names: Iterable[str], selection: Selection
+) -> list[Problem]:
+    """List the tuning records of ops that no recorded case looked up, where all targets were recorded."""
+    served = {target for target in selection.targets if choose_toolchain(target, selection.toolchains) is not None}
+    if not served.issuperset(DEFAULT_TARGETS):  # a record that another target's hides may be meant for another
+        return []
+    used = {name for answer in recordings.values() if "ok" in answer for name in answer["ok"]["used"]}
+    return [
+        Problem(name, record, "unused", "no case looks it up")
+        for name in names
+        for record in unused_records(name, used, selection.targets)
+    ]
 
 
 def unused_records(op: str, used: set[str], target_names: Sequence[str]) -> list[str]:

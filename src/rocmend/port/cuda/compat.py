@@ -54,7 +54,6 @@ class Uses:
         headers: HIP headers.
         shims: Names in ``shims.SHIMS``.
         namespaces: CUDA namespaces with another name.
-        compiler: Whether ``__CUDACC__`` is asked for.
         thrust: Whether Thrust is used.
         support: The support headers that rewrites use: what they hold is called as they are.
         asked: Names that are used only where a library's header was read, by the HIP header that stands for it.
@@ -65,7 +64,6 @@ class Uses:
         self.headers: set[str] = set()
         self.shims: set[bytes] = set()
         self.namespaces: set[bytes] = set()
-        self.compiler = False
         self.thrust = False
         self.support: set[str] = set()
         self.asked: dict[str, set[bytes]] = {}
@@ -90,7 +88,6 @@ class Uses:
         self.namespaces |= (
             names & _NAMESPACES.keys() if b"cub::" in file.data or b"namespace cub" in file.data else set()
         )
-        self.compiler = self.compiler or b"__CUDACC__" in names
         for stem in _support():
             if any(name in (stem, b"hip_" + stem) or name.startswith(stem + b"_") for name in names):
                 self.support.add(f"{stem.decode()}.h")
@@ -123,7 +120,6 @@ class Uses:
             elif line.startswith("namespace "):
                 self.namespaces |= {words[1].encode()} & _NAMESPACES.keys()
         self.shims |= {name for name, shim in SHIMS.items() if shim.text in text}
-        self.compiler = self.compiler or "#define __CUDACC__ 1" in text
         self.thrust = self.thrust or "<thrust/" in text
         self.support |= {f"{stem.decode()}.h" for stem in _support() if f'"{stem.decode()}.h"' in text}
         self.headers |= {one.hip for one in headers().values() if one.hip and f"<{one.hip}>" in text}
@@ -210,11 +206,6 @@ def compatibility_header(found: Uses) -> bytes:
     lines += [f"#include <{name}>" for name in host]
     if device or found.thrust:
         lines += ["#ifdef __HIPCC__", *(f"#include <{name}>" for name in sorted(device))]
-        if found.thrust and found.compiler:
-            lines += [
-                "#include <thrust/version.h>",
-                "#include <thrust/detail/config.h> // before __CUDACC__ is defined",
-            ]
         lines += ["#endif"]
     lines += ["", "#ifndef __HIP_PLATFORM_NVIDIA__ // HIP on CUDA has these names from CUDA"]
     for namespace in sorted(found.namespaces):
@@ -226,7 +217,5 @@ def compatibility_header(found: Uses) -> bytes:
     lines += ["#endif"]
     if found.support:
         lines += ["", "#ifdef __HIPCC__", *(f'#include "{name}"' for name in sorted(found.support)), "#endif"]
-    if found.compiler:
-        lines += ["", "#if defined(__HIPCC__) && !defined(__CUDACC__)", "#define __CUDACC__ 1", "#endif"]
     lines += ["", "#endif", ""]
     return "\n".join(lines).encode()

@@ -34,6 +34,8 @@ HEADER = b"cuda_to_hip.h"
 """The compatibility header as rules name it; ``ported`` puts its place in the project there."""
 GATE = b"USE_ROCM"
 _INCLUDES = re.compile(rb'(?:#include "[^"\n]*"\n)+')
+_TAKEN = re.compile(rb"(?:#undef \w+\n|#pragma pop_macro\(\"\w+\"\)\n)+")
+_GIVEN = re.compile(rb"(?:#define \w+ \d+\n|#pragma push_macro\(\"\w+\"\)\n#if [^\n]*\n#define \w+ 1\n#endif\n)+")
 _ASSERTS = re.compile(rb" static_assert\([^;{}]*\);")
 
 
@@ -63,7 +65,7 @@ def ported(data: bytes, issues: Iterable[Issue], header: str = "", *, path: str 
             edits |= {_placed(data, edit, header.encode()) for edit in issue.edits}
     for at, comments in _untold(file, told).items():
         lines = b"".join(_indented(data, at, text) for text in comments)
-        same = next((edit for edit in edits if edit.start == edit.end == at), None)
+        same = min((edit for edit in edits if edit.start == edit.end == at), default=None)
         if same is not None:
             edits.remove(same)
             lines += same.text
@@ -82,7 +84,8 @@ def ported(data: bytes, issues: Iterable[Issue], header: str = "", *, path: str 
 def _put_together(edits: Iterable[Edit]) -> list[Edit]:
     """Return edits with what several rules put at one place made one: headers first, and assertions in any order.
 
-    Anything else that meets at one place stays apart, and contradicts itself.
+    Macros that end there go before, those that begin there after it. Anything else that meets at one place stays apart,
+    and contradicts itself.
     """
     kept = set(edits)
     by_place: dict[int, list[Edit]] = {}
@@ -90,12 +93,15 @@ def _put_together(edits: Iterable[Edit]) -> list[Edit]:
         if edit.start == edit.end:
             by_place.setdefault(edit.start, []).append(edit)
     for at, here in by_place.items():
-        headers = sorted(edit.text for edit in here if _INCLUDES.fullmatch(edit.text))
-        asserted = sorted(edit.text for edit in here if _ASSERTS.fullmatch(edit.text))
-        others = [edit.text for edit in here if edit.text not in headers and edit.text not in asserted]
-        if len(here) > 1 and (not others or not asserted) and len(others) <= 1 and not (headers and asserted):
+        headers, asserted, taken, given = (
+            sorted(edit.text for edit in here if kind.fullmatch(edit.text))
+            for kind in (_INCLUDES, _ASSERTS, _TAKEN, _GIVEN)
+        )
+        known = [*headers, *asserted, *taken, *given]
+        others = [edit.text for edit in here if edit.text not in known]
+        if len(here) > 1 and len(others) <= 1 and not (asserted and len(known) + len(others) > len(asserted)):
             kept -= set(here)
-            kept.add(Edit(at, at, b"".join([*headers, *asserted, *others])))
+            kept.add(Edit(at, at, b"".join([*taken, *headers, *asserted, *others, *given])))
     return sorted(kept)
 
 

@@ -66,7 +66,9 @@ def run(job: Job) -> Level:
     return concluded(evidence, summary)
 
 
-def compiled(job: Job, units: Sequence[Unit], targets: Sequence[str], tools: Toolchain, level: str) -> list[Made]:
+def compiled(  # noqa: PLR0913  a run is told what to compile, for what and how
+    job: Job, units: Sequence[Unit], targets: Sequence[str], tools: Toolchain, level: str, *, generate: bool = True
+) -> list[Made]:
     """Compile units for targets, several side by side, and read each unit's host side once.
 
     Args:
@@ -75,14 +77,15 @@ def compiled(job: Job, units: Sequence[Unit], targets: Sequence[str], tools: Too
         targets: The gfx targets.
         tools: The compiler.
         level: Who is told how far it is.
+        generate: Whether code is generated; without, both sides of a unit are read for each target.
     """
     torch = torch_folders() if any(unit.torch for unit in units) else []
     root = translated(job, torch) if any(unit.torch for unit in units) else job.root
     torch = [root / TORCH, *torch]
-    work = _Work(job, tools, root, torch, standard(job.tree))
+    work = _Work(job, tools, root, torch, standard(job.tree), generate)
     tasks: list[Callable[[], Made]] = []
     for unit in units:
-        tasks += [_task(work, unit, target) for target in ("", *targets)]
+        tasks += [_task(work, unit, target) for target in (("", *targets) if generate else targets)]
     made = []
     with ThreadPoolExecutor(job.jobs) as pool:  # each waits for a process of its own
         for done, one in enumerate(pool.map(lambda task: task(), tasks)):
@@ -97,6 +100,7 @@ class _Work(NamedTuple):
     translated: Path
     torch: list[Path]
     standard: str
+    generate: bool
 
 
 def _task(work: _Work, unit: Unit, target: str) -> Callable[[], Made]:
@@ -116,7 +120,7 @@ def _compile(work: _Work, unit: Unit, target: str) -> HipObject | HipFailure | S
         folders += [*work.torch, (job.root / unit.path).parent, *(job.root / folder for folder in unit.folders)]
     source = root / unit.path
     for _ in range(_ROUNDS):
-        if target:
+        if target and work.generate:
             result: HipObject | HipFailure | Syntax = compile_hip(
                 source,
                 target,
@@ -130,12 +134,12 @@ def _compile(work: _Work, unit: Unit, target: str) -> HipObject | HipFailure | S
         else:
             result = check_syntax(
                 source,
-                _ANY,
+                target or _ANY,
                 defines=unit.defines,
                 include_dirs=folders,
                 options=(work.standard, "-Wno-unused-value"),
                 within=(job.root.resolve(), work.translated),
-                host_only=True,
+                host_only=not target,
                 toolchain=work.tools,
             )
         if not isinstance(result, HipFailure) or result.reason is not Failure.MISSING_HEADER:

@@ -126,7 +126,30 @@ def _other_width(file: CudaFile, *, works_across_lanes: bool) -> tuple[int, int,
             if (token.text in INTRINSICS and _width_of_shuffle(file, index)) or _set_to_32(file, index):
                 continue
             return token.start, token.end, token.text.decode("utf-8", "replace")
-    return _set_to_64(file, _ANY if works_across_lanes else _OF_WARPS)
+    group = _group_beyond_32(file)
+    return group or _set_to_64(file, _ANY if works_across_lanes else _OF_WARPS)
+
+
+_TILES = (b"tiled_partition", b"thread_block_tile")
+_GROUPS = (b"coalesced_threads", b"binary_partition", b"labeled_partition")
+"""Functions that give groups of a whole wavefront in HIP."""
+
+
+def _group_beyond_32(file: CudaFile) -> tuple[int, int, str] | None:
+    """Return where code for ROCm alone makes a group that may have more than 32 threads."""
+    for index in file.names(*_TILES, *_GROUPS, shared=False):
+        token = file.tokens[index]
+        branch = file.branch_at(token.start)
+        if branch is None or branch.nvidia is not False or text_at(file, index - 2) == b"warp32_groups":
+            continue
+        if token.text in _GROUPS:
+            if text_at(file, index + 1) == b"(":
+                return token.start, token.end, token.text.decode()
+            continue
+        size = text_at(file, index + 2) if text_at(file, index + 1) == b"<" else b""
+        if size.isdigit() and int(size) > 32:
+            return token.start, file.tokens[index + 2].end, f"{token.text.decode()}<{size.decode()}>"
+    return None
 
 
 _VALUES = {b"32": b"64", b"5": b"6", b"31": b"63", b"0x1f": b"0x3f", b"0xffffffff": b"0xffffffffffffffff"}

@@ -4,7 +4,7 @@
 
 Reports files in which code that only ROCm compiles sets a warp size other than 32 (64, `warpSize`,
 `__AMDGCN_WAVEFRONT_SIZE`) or uses HIP's wavefront-wide operations, while code that both sides compile has cross-lane
-operations.
+operations. Also files that count lanes of 32 and use functions or constants of such a file that they include.
 
 ## Why it matters
 

@@ -1,18 +1,19 @@
 """Code compiled by nvcc only.
 
 What it does:
-  Defines `__NVCC__` on the ROCm side around conditionals that test for it, where HIP's compiler
+  Defines `__NVCC__` or `__CUDACC__` on the ROCm side around conditionals that test for it, where HIP's compiler
   reads the source.
 
 Why it matters:
-  `#ifdef __NVCC__` hides device code from host compilers. HIP's compiler defines `__HIPCC__` instead: kernels,
-  and the `__host__ __device__` of shared headers, silently vanish. (The compatibility header defines `__CUDACC__`.)
+  `#ifdef __CUDACC__` hides device code from host compilers. HIP's compiler defines `__HIPCC__` instead: kernels,
+  and the `__host__ __device__` of shared headers, silently vanish.
 
 Use instead:
-  `#if defined(__NVCC__) || defined(__HIPCC__)`.
+  `#if defined(__CUDACC__) || defined(__HIPCC__)`.
 
 Fix safety:
-  Safe: HIP's headers only test for it to select the platform, which is already set.
+  Safe: the name is defined for these conditionals alone. A header that they include does not see it: with
+  `__CUDACC__`, PyTorch's and Thrust's ask for CUDA's own.
 
 References:
   HIP porting guide, identifying the compiler.
@@ -20,6 +21,7 @@ References:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from rocmend.core.records import Severity
@@ -30,9 +32,11 @@ from rocmend.port.cuda.treated import treats_rocm
 from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
-_DEFINE = b"#ifdef __HIPCC__\n#define __NVCC__ 1\n#endif\n"
-_UNDEFINE = b"#undef __NVCC__\n"
-_NAME = b"__NVCC__"
+_NAMES = (b"__NVCC__", b"__CUDACC__")
+_GIVE = '#pragma push_macro("%(name)s")\n#if defined(__HIPCC__) && !defined(%(name)s)\n#define %(name)s 1\n#endif\n'
+_TAKE = '#pragma pop_macro("%(name)s")\n'
+_GIVEN = re.compile(rb"#define (?:__NVCC__|__CUDACC__) 1\r?\n#endif\r?\n#endif\r?\n\Z")
+_GIVEN_BYTES = 64
 
 
 @rule(
@@ -41,7 +45,7 @@ _NAME = b"__NVCC__"
     Language.CUDA,
     severity=Severity.ERROR,
     outcome=Outcome.AUTO,
-    triggers=(_NAME,),
+    triggers=_NAMES,
     sources=("https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_porting_guide.html", "measured: clang 21"),
     valid=(
         "#if defined(__NVCC__) || defined(__HIPCC__)\nint x;\n#endif\n",
@@ -51,33 +55,58 @@ _NAME = b"__NVCC__"
     invalid=(
         Case(
             "#ifdef __NVCC__\nint x;\n#endif\nint y;\n",
-            "#ifdef USE_ROCM\n#ifdef __HIPCC__\n#define __NVCC__ 1\n#endif\n#endif\n#ifdef __NVCC__\nint x;\n#endif\n"
-            "#ifdef USE_ROCM\n#undef __NVCC__\n#endif\nint y;\n",
+            f"#ifdef USE_ROCM\n{_GIVE % {'name': '__NVCC__'}}#endif\n#ifdef __NVCC__\nint x;\n#endif\n"
+            f"#ifdef USE_ROCM\n{_TAKE % {'name': '__NVCC__'}}#endif\nint y;\n",
         ),
         Case(
-            "#ifdef __NVCC__\nint x;\n#endif\n#ifdef __NVCC__\nint y;\n#endif\n",
-            "#ifdef USE_ROCM\n#ifdef __HIPCC__\n#define __NVCC__ 1\n#endif\n#endif\n#ifdef __NVCC__\nint x;\n#endif\n"
-            "#ifdef __NVCC__\nint y;\n#endif\n#ifdef USE_ROCM\n#undef __NVCC__\n#endif\n",
+            "#ifdef __CUDACC__\nint x;\n#endif\n#if defined(__CUDACC__)\nint y;\n#endif\n",
+            f"#ifdef USE_ROCM\n{_GIVE % {'name': '__CUDACC__'}}#endif\n#ifdef __CUDACC__\nint x;\n#endif\n"
+            f"#if defined(__CUDACC__)\nint y;\n#endif\n#ifdef USE_ROCM\n{_TAKE % {'name': '__CUDACC__'}}#endif\n",
+        ),
+        Case(
+            "#ifdef __CUDACC__\nint a;\nint b;\nint c;\n#include <vector>\nint d;\nint e;\nint f;\n#endif\n",
+            f"#ifdef USE_ROCM\n{_GIVE % {'name': '__CUDACC__'}}#endif\n#ifdef __CUDACC__\nint a;\nint b;\nint c;\n"
+            f"#ifdef USE_ROCM\n{_TAKE % {'name': '__CUDACC__'}}#endif\n#include <vector>\n"
+            f"#ifdef USE_ROCM\n{_GIVE % {'name': '__CUDACC__'}}#endif\nint d;\nint e;\nint f;\n#endif\n"
+            f"#ifdef USE_ROCM\n{_TAKE % {'name': '__CUDACC__'}}#endif\n",
         ),
     ),
 )
 def nvcc(file: CudaFile) -> Iterator[Found]:
     """Yield the outermost conditionals; those with nothing between them are one."""
-    if _NAME in file.macros:
-        return
-    asked: list[tuple[int, int, Token]] = []
-    for index in file.names(_NAME, shared=False):
-        token = file.tokens[index]
-        group = _asks(file, token)
-        if group is None or (asked and group.start < asked[-1][1]):
-            continue
-        if asked and group.start == asked[-1][1]:
-            asked[-1] = (asked[-1][0], group.end, asked[-1][2])
-        else:
-            asked.append((group.start, group.end, token))
-    for start, end, token in asked:
-        edits = (Edit(start, start, _DEFINE), Edit(end, end, _UNDEFINE))
-        yield Found(token.start, token.end, "HIP's compiler does not define __NVCC__", edits)
+    for name in _NAMES:
+        asked: list[tuple[int, int, Token]] = []
+        for index in file.names(name, shared=False):
+            token = file.tokens[index]
+            group = _asks(file, token)
+            if group is None or (asked and group.start < asked[-1][1]):
+                continue
+            if asked and group.start == asked[-1][1]:
+                asked[-1] = (asked[-1][0], group.end, asked[-1][2])
+            else:
+                asked.append((group.start, group.end, token))
+        for start, end, token in asked:
+            if not _GIVEN.search(file.data, max(0, start - _GIVEN_BYTES), start):  # by an earlier port
+                what = f"HIP's compiler does not define {name.decode()}"
+                yield Found(token.start, token.end, what, tuple(_edits(file, start, end, name)))
+
+
+def _edits(file: CudaFile, start: int, end: int, name: bytes) -> Iterator[Edit]:
+    """Yield what defines a name for some lines, but for what they include."""
+    give, take = ((text % {"name": name.decode()}).encode() for text in (_GIVE, _TAKE))
+    yield Edit(start, start, give)
+    including: list[list[int]] = []
+    for _, number in file.includes:
+        one = file.directives[number]
+        if start < one.start < end and file.shared(one.start):
+            if including and including[-1][1] == one.start:
+                including[-1][1] = one.end
+            else:
+                including.append([one.start, one.end])
+    for first, last in including:
+        yield Edit(first, first, take)
+        yield Edit(last, last, give)
+    yield Edit(end, end, take)
 
 
 def _asks(file: CudaFile, token: Token) -> Group | None:

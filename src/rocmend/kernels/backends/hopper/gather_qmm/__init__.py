@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rocmend.kernels.backends.hopper import kernel
 from rocmend.kernels.backends.hopper.gather_qmm import grouped_gemm, moe_gemv, moe_gemv_persistent
+from rocmend.kernels.common.floats import any_class
 
 IMPLEMENTATIONS = (
     kernel(
@@ -11,6 +12,7 @@ IMPLEMENTATIONS = (
         "moe_gemv_persistent",
         moe_gemv_persistent.rejects,
         "rows that share experts: programs walk over the tiles of chosen experts",
+        record_class=any_class,
     ),
     kernel(
         __name__,

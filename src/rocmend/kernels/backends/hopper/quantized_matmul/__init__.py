@@ -13,7 +13,7 @@ _WGMMA = kernel(
     "gemm_w4a16_wgmma",
     gemm_w4a16_wgmma.rejects,
     "weights are unpacked in registers, beside the products",
-    record_class=gemm_w4a16_wgmma.record_class,
+    record_class=lambda problem: f"{gemm_w4a16_wgmma.record_class(problem)} ordered/* sum/*",
 )
 IMPLEMENTATIONS = (
     _WGMMA,

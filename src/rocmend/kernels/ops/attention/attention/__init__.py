@@ -116,6 +116,11 @@ def _rejects_decode(problem: Problem, target: Target) -> str | None:
     return _rejects_flash(problem, target)
 
 
+def _flash_records(problem: Problem) -> str:
+    kind = shape_class(problem)
+    return f"forward/{kind}" + f" dq/{kind} dkv/{kind} delta/*" * problem.grad
+
+
 def _calls_decode(problem: Problem) -> tuple[tuple[str, Decode], ...]:
     return (("attention_decode", Decode(*problem[:8])),)
 
@@ -183,7 +188,14 @@ OP = declare(
             calls=_calls_decode,
         ),
         Implementation("torch.sdpa", "vendor", "vendor:run", _rejects_torch_forward),
-        Implementation("flash", "triton", "host:run", _rejects_flash, note="one pass over the keys; deterministic"),
+        Implementation(
+            "flash",
+            "triton",
+            "host:run",
+            _rejects_flash,
+            note="one pass over the keys; deterministic",
+            record_class=_flash_records,
+        ),
         Implementation(
             "torch.sdpa-training",
             "vendor",

@@ -79,7 +79,7 @@ def split_kernels(rejects: Rule, spilling: Collection[str]) -> tuple[Implementat
         many = f"{rows_of(problem)} rows are worth larger tiles on {target.name}"
         return first_reason((not worth(problem, target), many))
 
-    of_rows = functools.partial(kernel, file="host", record_class=shape_class)
+    of_rows = functools.partial(kernel, file="host", record_class=lambda problem: f"{shape_class(problem)} merge/*")
     together = "matrix instructions; all query heads of a KV head read it once"
     few = f"up to {FEW_ROWS} rows of a KV head, without matrix instructions"
     return (

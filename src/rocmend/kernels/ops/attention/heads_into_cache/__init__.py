@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rocmend.kernels.common.floats import bytes_of, rejects_dtype
+from rocmend.kernels.common.floats import any_class, bytes_of, rejects_dtype
 from rocmend.kernels.op import Cost, Implementation, Tolerance
 from rocmend.kernels.registry import declare
 
@@ -32,7 +32,9 @@ OP = declare(
     summary="Normalise and rotate query and key heads and write keys and values into the KV cache, in one launch.",
     problem=Problem,
     implementations=(
-        Implementation("heads", "triton", "host:run", rejects_dtype, note="one program per head and token"),
+        Implementation(
+            "heads", "triton", "host:run", rejects_dtype, note="one program per head and token", record_class=any_class
+        ),
         Implementation("torch", "reference", "reference:run"),
     ),
     domain="Any strides; dims even and at most the head size; positions within the cache.",

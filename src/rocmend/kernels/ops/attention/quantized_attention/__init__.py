@@ -88,7 +88,7 @@ OP = declare(
             _rejects_grouped,
             note="few rows; a matrix product a group of codes, scaled afterwards",
             avoid=_avoid_grouped,
-            record_class=shape_class,
+            record_class=lambda problem: f"{shape_class(problem)} merge/*",
             file="host",
         ),
         *split_kernels(rejects_split, ("half-d256", "float-d128", "float-d256")),

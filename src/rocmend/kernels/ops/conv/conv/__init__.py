@@ -92,6 +92,16 @@ def weight_class(problem: Problem) -> str:
     return f"{'point' if problem.taps == 1 else 'taps'}-{outputs}-by-{channels}{few}-half"
 
 
+def _records(problem: Problem) -> str:
+    which, own = kind(problem), shape_class(problem)
+    if problem.direction == "forward":
+        return f"depthwise/{own}" if which == "depthwise" else f"forward/{own} parts/few"
+    parts = " parts/few parts/many parts/most"
+    if which == "depthwise":
+        return f"depthwise_weight/{own}{parts}"
+    return f"weight_tiled/{weight_class(problem)} " * (which == "tiled") + f"weight/{own}{parts}"
+
+
 def _rejects_uneven(problem: Problem, _target: Target) -> str | None:
     return (
         None if problem.plain else "torch has no convolution with this padding or with both stride and input dilation"
@@ -127,7 +137,14 @@ OP = declare(
     problem=Problem,
     implementations=(
         Implementation("torch.nn", "vendor", "vendor:plan", _rejects_vendor, note="cuDNN or MIOpen"),
-        kernel("implicit-gemm", rejects_dtype, note="no vendor library", function="plan", file="host"),
+        kernel(
+            "implicit-gemm",
+            rejects_dtype,
+            note="no vendor library",
+            record_class=_records,
+            function="plan",
+            file="host",
+        ),
         Implementation("columns", "vendor", "columns:plan", _rejects_uneven, note="matrix products alone"),
         Implementation("torch", "reference", "reference:plan"),
     ),

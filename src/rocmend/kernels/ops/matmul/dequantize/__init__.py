@@ -41,7 +41,9 @@ OP = declare(
     summary="Dequantize rows: affine 1 to 8 bits, mxfp4, mxfp8, nvfp4, in MLX's packing.",
     problem=Problem,
     implementations=(
-        Implementation("chunks", "triton", "host:run", _rejects, note="bitwise equal to the reference"),
+        Implementation(
+            "chunks", "triton", "host:run", _rejects, note="bitwise equal to the reference", record_class=shape_class
+        ),
         Implementation("torch", "reference", "reference:run"),
     ),
     domain="Packed words [..., n * bits / 32] and scales [..., n / group size].",

@@ -24,6 +24,10 @@ def shape_class(problem: Problem) -> str:
     return problem.mode if problem.mode != "affine" else f"affine{problem.bits}"
 
 
+def _record(problem: Problem) -> str:
+    return f"{'affine' if problem.mode == 'affine' else 'float'}/{shape_class(problem)}"
+
+
 def _cost(problem: Problem) -> Cost:
     size = bytes_of(problem.dtype)
     of_group = 2 * size if problem.mode == "affine" else 1
@@ -36,7 +40,9 @@ OP = declare(
     summary="Quantize rows in groups: affine 1 to 8 bits, mxfp4, mxfp8, nvfp4, in MLX's packing.",
     problem=Problem,
     implementations=(
-        Implementation("groups", "triton", "host:run", rejects_dtype, note="bitwise the reference"),
+        Implementation(
+            "groups", "triton", "host:run", rejects_dtype, note="bitwise equal to the reference", record_class=_record
+        ),
         Implementation("torch", "reference", "reference:run"),
     ),
     domain="At least 2 axes; the last a multiple of the group size (and of 32 bits).",

@@ -73,7 +73,7 @@ def _dequantized(problem: Problem) -> tuple[tuple[str, Any], ...]:
     return (("dequantize", Dequantize(problem.dtype, problem.mode, problem.bits, problem.group_size, elements)),)
 
 
-_kernel = functools.partial(kernel, file="host", record_class=tuning_class)
+_kernel = functools.partial(kernel, file="host", record_class=lambda problem: f"{tuning_class(problem)} sum/*")
 
 
 def _cost(problem: Problem) -> Cost:

@@ -19,6 +19,11 @@ class Problem(NamedTuple):
     contiguous: bool
 
 
+def _records(problem: Problem) -> str:
+    width = 8 * max(ELEMENTS[problem.dtype], ELEMENTS[problem.to])
+    return f"lines/{width}" if problem.contiguous else f"lines/{width} turned/{width}"
+
+
 def _rejects_torch(problem: Problem, _target: Target) -> str | None:
     if problem.contiguous:
         return None
@@ -32,7 +37,7 @@ OP = declare(
     problem=Problem,
     implementations=(
         Implementation("torch.copy_", "vendor", "reference:copy", _rejects_torch),
-        Implementation("lines", "triton", "host:run"),
+        Implementation("lines", "triton", "host:run", record_class=_records),
         Implementation("torch", "reference", "reference:copy"),
     ),
     domain="Any shape and strides; casts between bool, integers and float16 to float64.",

@@ -23,7 +23,7 @@ OP = declare(
     functions=("dropout_mlx", "dropout_philox"),
     problem=Problem,
     implementations=(
-        Implementation("drawn", "triton", "kernel:run"),
+        Implementation("drawn", "triton", "kernel:run", record_class=lambda p: f"{p.generator}/*"),
         Implementation("torch", "reference", "reference:run"),
     ),
     domain="Any shape with fewer than 2^33 elements.",

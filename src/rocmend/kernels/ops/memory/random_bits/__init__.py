@@ -28,7 +28,7 @@ OP = declare(
     functions=FUNCTIONS,
     problem=Problem,
     implementations=(
-        Implementation("stream", "triton", "kernel:run"),
+        Implementation("stream", "triton", "kernel:run", record_class=lambda p: p.kind),
         Implementation("torch", "reference", "reference:run"),
     ),
     domain="Any shape; up to 65535 keys; streams of fewer than 2^33 words.",

@@ -32,7 +32,11 @@ OP = declare(
     problem=Problem,
     implementations=(
         Implementation(
-            "lines", "triton", "kernel:run", note="torch does not accept negative indices and fails on one out of range"
+            "lines",
+            "triton",
+            "kernel:run",
+            note="torch does not accept negative indices and fails on one out of range",
+            record_class=lambda p: f"{'along' if p.along else 'lines'}/{8 * ELEMENTS[p.dtype]}",
         ),
         Implementation("torch", "reference", "reference:run"),
     ),

@@ -90,6 +90,10 @@ def grouped_class(problem: Problem) -> str:
     return f"{kind}-gated" if problem.gated else kind
 
 
+def _arranged_records(problem: Problem) -> str:
+    return f"{grouped_class(problem)} arrange/*"
+
+
 def pairs_record(problem: Problem) -> str:
     """Name the record of ``pairs``: gated or not, few rows or more."""
     size = "single" if problem.pairs * problem.m <= SINGLE_PAIRS else "several"
@@ -129,7 +133,7 @@ OP = declare(
             note="rows are brought together by expert; weights are unpacked in registers",
             avoid=_avoid_tiles,
             vendor="nvidia",
-            record_class=tiles_class,
+            record_class=lambda p: f"{tiles_class(p)} prepare/{tiles_class(p)}",
         ),
         _kernel(
             "gemv",
@@ -149,13 +153,13 @@ OP = declare(
             "grouped",
             _rejects_transposed,
             note="rows are brought together by expert, whose weights are read once",
-            record_class=grouped_class,
+            record_class=_arranged_records,
         ),
         _kernel(
             "columns",
             _rejects_columns,
             note="the same where weights are not transposed",
-            record_class=grouped_class,
+            record_class=_arranged_records,
         ),
         Implementation("torch", "reference", "reference:run"),
     ),

@@ -22,6 +22,13 @@ class Problem(NamedTuple):
     vector_gate: bool
 
 
+def _records(problem: Problem) -> str:
+    if problem.times == 1 or problem.vector_gate:
+        return f"recurrent/{'step' if problem.times == 1 else 'steps'}"
+    kind = f"{problem.dtype}-{'wide' if max(problem.key_dim, problem.value_dim) > 128 else 'usual'}"
+    return f"recurrent/steps chunk/{kind} solve/{kind}"
+
+
 def _cost(p: Problem) -> Cost:
     steps = float(p.batch) * p.times
     size = bytes_of(p.dtype)
@@ -37,7 +44,12 @@ OP = declare(
     problem=Problem,
     implementations=(
         Implementation(
-            "state", "triton", "kernel:run", limits(key_dim=256, value_dim=256), note="state in registers, in fp32"
+            "state",
+            "triton",
+            "kernel:run",
+            limits(key_dim=256, value_dim=256),
+            note="state in registers, in fp32",
+            record_class=_records,
         ),
         Implementation("torch", "reference", "reference:gated_delta"),
     ),

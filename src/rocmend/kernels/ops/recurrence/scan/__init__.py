@@ -32,7 +32,7 @@ OP = declare(
     functions=FUNCTIONS,
     problem=Problem,
     implementations=(
-        Implementation("pieces", "triton", "kernel:run"),
+        Implementation("pieces", "triton", "kernel:run", record_class=lambda p: f"scan/{shape_class(p)} tiles/*"),
         Implementation("torch", "reference", "reference:run"),
     ),
     domain="Any shape, strides and axis.",

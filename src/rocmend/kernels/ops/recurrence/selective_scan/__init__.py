@@ -19,6 +19,10 @@ class Problem(NamedTuple):
     state_dim: int
 
 
+def _shape_class(problem: Problem) -> str:
+    return "step" if problem.times <= 4 else "long"
+
+
 def _cost(p: Problem) -> Cost:
     steps = float(p.batch) * p.times
     rows = steps * (3 * p.channels + 2 * p.state_dim) * bytes_of(p.dtype)
@@ -33,7 +37,12 @@ OP = declare(
     problem=Problem,
     implementations=(
         Implementation(
-            "chunks", "triton", "kernel:run", limits(state_dim=256), note="state in registers, chunks in parallel"
+            "chunks",
+            "triton",
+            "kernel:run",
+            limits(state_dim=256),
+            note="state in registers, chunks in parallel",
+            record_class=lambda p: f"scan/{_shape_class(p)} backward/*",
         ),
         Implementation("torch", "reference", "reference:selective_scan"),
     ),
@@ -41,7 +50,7 @@ OP = declare(
     cost=_cost,
     # All in fp32, rounded once; the state is fp32 whatever the type.
     tolerance=tolerances(Tolerance(ulps=8, scaled=4e-6), Tolerance(ulps=0.6, scaled=4e-6)),
-    shape_class=lambda p: "step" if p.times <= 4 else "long",
+    shape_class=_shape_class,
     sources=(
         "https://arxiv.org/abs/2312.00752",
         "https://github.com/ml-explore/mlx-lm/blob/main/mlx_lm/models/mamba.py",

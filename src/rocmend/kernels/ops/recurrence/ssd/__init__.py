@@ -34,7 +34,14 @@ OP = declare(
     functions=("ssd_scan",),
     problem=Problem,
     implementations=(
-        Implementation("state", "triton", "kernel:run", limits(state_dim=256), note="state in registers, in fp32"),
+        Implementation(
+            "state",
+            "triton",
+            "kernel:run",
+            limits(state_dim=256),
+            note="state in registers, in fp32",
+            record_class=lambda p: "recurrent/step" if p.times == 1 else f"recurrent/steps chunk/{p.dtype}",
+        ),
         Implementation("torch", "reference", "reference:ssd_scan"),
     ),
     domain="Any number of steps; heads a multiple of groups; states of up to 256; no backward.",

@@ -30,7 +30,14 @@ OP = declare(
     summary="RWKV-7's recurrence, with input and output state.",
     problem=Problem,
     implementations=(
-        Implementation("state", "triton", "kernel:run", limits(head_dim=256), note="state in registers, in fp32"),
+        Implementation(
+            "state",
+            "triton",
+            "kernel:run",
+            limits(head_dim=256),
+            note="state in registers, in fp32",
+            record_class=lambda _: "recurrent/*",
+        ),
         Implementation("torch", "reference", "reference:wkv7"),
     ),
     domain="Any number of steps, one after the other; head dimensions up to 256; no backward.",

@@ -24,7 +24,11 @@ OP = declare(
     implementations=(
         held("one pass: the sum is not read again", record_class=lambda p: f"rms_norm/held/{held_class(p)}"),
         forward("split", "long rows, over several programs each", record_class=lambda _: "rms_norm/split/*"),
-        kernel("backward", rejects_held_backward, record_class=lambda p: f"rms_norm/backward/{class_of_width(p)}"),
+        kernel(
+            "backward",
+            rejects_held_backward,
+            record_class=lambda p: f"rms_norm/backward/{class_of_width(p)} rms_norm/column_sum/*",
+        ),
         *references("add_rms_norm", "add_rms_norm_backward"),
     ),
     domain="As rms_norm; x and the residual have the same shape and dtype.",

@@ -24,7 +24,7 @@ OP = declare(
     implementations=(
         held("rounds intermediate results, as MLX does; torch does not"),
         forward("split", "long rows, over several programs each"),
-        kernel("backward", rejects_held_backward, record_class=class_of_width),
+        kernel("backward", rejects_held_backward, record_class=lambda p: f"{class_of_width(p)} column_sum/*"),
         Implementation("torch.nn.functional.layer_norm", "vendor", "reference:run_torch", rejects_torch),
         *references("layer_norm", "layer_norm_backward"),
     ),

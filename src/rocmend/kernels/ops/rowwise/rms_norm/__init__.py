@@ -58,7 +58,7 @@ OP = declare(
     implementations=(
         held("rounds before the weight is applied, as MLX does; torch does not", record_class=held_class),
         forward("split", "long rows, over several programs each"),
-        kernel("backward", rejects_held_backward, record_class=class_of_width),
+        kernel("backward", rejects_held_backward, record_class=lambda p: f"{class_of_width(p)} column_sum/*"),
         Implementation("torch.nn.functional.rms_norm", "vendor", "reference:run_torch", rejects_torch),
         *references("rms_norm", "rms_norm_backward"),
     ),

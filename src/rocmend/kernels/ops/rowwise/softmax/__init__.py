@@ -35,7 +35,7 @@ OP = declare(
         held(longest=LONGEST, record_class=_shape_class),
         forward("split", "long rows, over several programs each"),
         backward("backward", held_rows(), record_class=class_of_width),
-        backward("split_backward", note="long rows, over several programs each", record_class=None),
+        backward("split_backward", note="long rows, over several programs each", record_class=lambda _: "split/*"),
         Implementation("torch.softmax", "vendor", "reference:run_torch", rejects_gradients),
         *references("rows", "softmax_backward"),
     ),

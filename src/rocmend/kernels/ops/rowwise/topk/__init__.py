@@ -75,9 +75,22 @@ OP = declare(
     problem=Problem,
     implementations=(
         # torch.topk does not define the order of equal elements: the same input may select other experts.
-        kernel("groups", _rejects_long, _rejects_fronts, _rejects_groups, avoid=_avoid_groups, note="reads a row once"),
         kernel(
-            "pieces", _rejects_long, _rejects_fronts, avoid=_avoid_short, record_class=_bits, note="reads a row once"
+            "groups",
+            _rejects_long,
+            _rejects_fronts,
+            _rejects_groups,
+            avoid=_avoid_groups,
+            note="reads a row once",
+            record_class=lambda p: f"leaders/{_bits(p)} merge/*",
+        ),
+        kernel(
+            "pieces",
+            _rejects_long,
+            _rejects_fronts,
+            avoid=_avoid_short,
+            record_class=lambda p: f"{_bits(p)} merge/*",
+            note="reads a row once",
         ),
         kernel("sorted", _rejects_long, function="by_sorting", note="sorts the rows"),
         Implementation("torch", "reference", "reference:topk"),

@@ -1,0 +1,188 @@
+"""Projects that have code for ROCm already: what they count on is not broken, and what disagrees is said."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from .conftest import Done
+
+Installed = Callable[..., "Done"]
+
+BALLOT_OF_64 = {
+    "render.cu": """#include <cuda_runtime.h>
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+__global__ void count(const int* in, int* done) {
+  cg::coalesced_group warp = cg::coalesced_threads();
+#if defined(__CUDACC__) && defined(__HIP_PLATFORM_AMD__)
+  unsigned long long found = __ballot(in[threadIdx.x]);
+  int bits = __popcll(found);
+#else
+  unsigned found = warp.ballot(in[threadIdx.x]);
+  int bits = __popc(found);
+#endif
+  if (warp.thread_rank() == 0) atomicAdd(done, bits);
+}
+"""
+}
+TILE_OF_64 = {
+    "raster.cu": """#include <cuda_runtime.h>
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+__global__ void k(int* x) {
+#if USE_ROCM
+  auto warp = cg::tiled_partition<64>(cg::this_thread_block());
+#else
+  auto warp = cg::tiled_partition<32>(cg::this_thread_block());
+#endif
+  if (!warp.any(x[threadIdx.x] > 0)) return;
+  x[threadIdx.x] = 1;
+}
+"""
+}
+HELPER_OF_64 = {
+    "inc/reduce.cuh": """#pragma once
+#ifdef USE_ROCM
+__device__ inline int warpReduce(int v) {
+  for (int o = warpSize / 2; o > 0; o >>= 1) v += __shfl_down(v, o);
+  return v;
+}
+#else
+__device__ inline int warpReduce(int v) {
+  for (int o = 16; o > 0; o >>= 1) v += __shfl_down_sync(0xffffffff, v, o);
+  return v;
+}
+#endif
+""",
+    "sum.cu": """#include <cuda_runtime.h>
+#include "reduce.cuh"
+__global__ void sum(const int* in, int* out) {
+  __shared__ int part[32];
+  int v = warpReduce(in[threadIdx.x]);
+  if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = v;
+  __syncthreads();
+  if (threadIdx.x == 0) for (int i = 0; i < blockDim.x / 32; i++) out[0] += part[i];
+}
+""",
+    "apart.cu": """#include <cuda_runtime.h>
+#include "reduce.cuh"
+__global__ void own(int* x) { x[threadIdx.x] = __shfl_sync(0xffffffff, x[threadIdx.x], threadIdx.x % 32); }
+""",
+}
+
+
+def written(tmp_path: Path, files: dict[str, str]) -> Path:
+    project = tmp_path / "project"
+    for path, text in files.items():
+        (project / path).parent.mkdir(parents=True, exist_ok=True)
+        (project / path).write_text(text)
+    return project
+
+
+def found(installed: Installed, project: Path, *options: str) -> list[dict[str, Any]]:
+    done = installed("port", str(project), "--format", "jsonl", *options)
+    return [one for one in map(json.loads, done.out.splitlines()) if one["rule"] != "CU40"]
+
+
+@pytest.mark.parametrize(
+    ("files", "path", "rules"),
+    [
+        (BALLOT_OF_64, "render.cu", ["CU14", "CU14"]),
+        (TILE_OF_64, "raster.cu", ["CU14"]),
+        (HELPER_OF_64, "sum.cu", ["CU07"]),
+    ],
+)
+def test_nothing_becomes_32_lanes_beside_code_of_64(
+    installed: Installed, tmp_path: Path, files: dict[str, str], path: str, rules: list[str]
+) -> None:
+    """Counts double, a tile of 64 does not compile with helpers of 32, half of a sum is lost: all on gfx942 only."""
+    project = written(tmp_path, files)
+    before = [(one["rule"], one["outcome"]) for one in found(installed, project) if one["path"] == path]
+    assert before == [(rule, "manual") for rule in rules]
+    assert installed("port", str(project), "--apply").code == 1
+    assert "warp32" not in (project / path).read_text()
+    again = [(one["rule"], one["outcome"]) for one in found(installed, project, "--no-cache") if one["path"] == path]
+    assert again == before
+    assert installed("port", "verify", str(project), "--level", "static").code == 1
+
+
+def test_a_file_that_uses_nothing_of_the_header_is_rewritten(installed: Installed, tmp_path: Path) -> None:
+    project = written(tmp_path, HELPER_OF_64)
+    rewritten = [one for one in found(installed, project) if one["path"] == "apart.cu"]
+    assert [(one["rule"], one["outcome"]) for one in rewritten] == [("CU01", "auto")]
+
+
+ASKS_FOR_THE_COMPILER = {
+    "both.h": """#pragma once
+#ifdef __CUDACC__
+#include "lib/half.h"
+#define DEVICE __host__ __device__
+#else
+#define DEVICE
+#endif
+#if defined(__NVCC__) || defined(__CUDACC__)
+struct Lane { int number; };
+#endif
+DEVICE inline int twice(int v) { return v + v; }
+""",
+    "lib/half.h": """#pragma once
+#ifdef __CUDACC__
+#error "CUDA's headers are asked for"
+#endif
+""",
+    "k.cu": """#include <cuda_runtime.h>
+#include "both.h"
+#include "lib/half.h"
+__global__ void k(Lane* x) { x[threadIdx.x].number = twice(threadIdx.x); }
+""",
+}
+
+
+@pytest.mark.slow
+def test_the_compilers_name_is_defined_for_the_projects_conditions_alone(installed: Installed, tmp_path: Path) -> None:
+    """Defined for all, it made PyTorch's headers include CUDA's; not defined, device code vanishes."""
+    files = {path: text for path, text in ASKS_FOR_THE_COMPILER.items() if path != "lib/half.h"}
+    project = written(tmp_path, files)
+    (project / "lib").mkdir()
+    (project / "lib" / "half.h").write_text("int half;\n")
+    assert installed("port", str(project), "--apply").code == 0
+    (project / "lib" / "half.h").write_text(ASKS_FOR_THE_COMPILER["lib/half.h"])
+    done = installed("port", "verify", str(project), "--level", "compile", "--json")
+    assert json.loads(done.out)["data"]["levels"][2]["counts"]["holds"] == 3, done.out
+
+
+OWN_FREE = {
+    "compat.h": """#pragma once
+#ifdef USE_ROCM
+#include <hip/hip_runtime.h>
+static inline hipError_t cudaFree(void* p) { return p ? hipFree(p) : hipSuccess; }
+#else
+#include <cuda_runtime.h>
+#endif
+""",
+    "k.cu": """#include "compat.h"
+__global__ void k(int* x) { x[threadIdx.x] = threadIdx.x % warpSize; }
+void gone(int* x) { cudaFree(x); }
+""",
+}
+
+
+@pytest.mark.slow
+def test_a_port_that_compiles_less_than_the_project_did_is_refused(installed: Installed, tmp_path: Path) -> None:
+    """The project's own ``cudaFree`` for ROCm and the generated header's are not one."""
+    project = written(tmp_path, OWN_FREE)
+    before = {path.name: path.read_bytes() for path in project.iterdir() if path.is_file()}
+    done = installed("port", str(project), "--apply")
+    told = " ".join(done.err.split())
+    assert done.code == 2
+    assert "would break what compiles for ROCm now: k.cu. Nothing was written." in told
+    assert "static declaration of 'hipFree'" in told
+    assert {path.name: path.read_bytes() for path in project.iterdir() if path.is_file()} == before
+    assert installed("port", str(project), "--apply", "--no-compile").code == 0
+    assert installed("port", "verify", str(project), "--level", "compile").code == 1
