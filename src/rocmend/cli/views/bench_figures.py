@@ -19,7 +19,7 @@ TONES = {Difference.FASTER: Tone.GOOD, Difference.SLOWER: Tone.WARNING}
 QUIET = {Verdict.SKIPPED, Verdict.UNSUPPORTED}
 WIDE = 0.3
 """Half an interval over the figure from which on its ends are shown: it need not lie evenly around the figure."""
-UNCERTAIN = 10
+UNCERTAIN = 100
 """Where an end of the interval is so many times the figure, or the figure so many times an end, ends mean nothing."""
 _MOST_DIGITS = 5
 
