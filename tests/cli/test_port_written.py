@@ -206,3 +206,17 @@ def test_types_of_8_bits_hold_the_same_bytes(rocmend: Rocmend, tmp_path: Path) -
     header = (tmp_path / "cuda_to_hip.h").read_text()
     assert "#define __NV_E4M3 __HIP_E4M3\n" in header
     assert "FNUZ" not in header.upper()
+
+
+def test_what_a_project_chose_is_suggested(rocmend: Rocmend, tmp_path: Path) -> None:
+    source = "import torch\n\ntorch.backends.cudnn.benchmark = True\ntorch.backends.cuda.matmul.allow_tf32 = True\n"
+    (tmp_path / "train.py").write_text(source)
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "requirements.txt").write_text(
+        "https://download.pytorch.org/whl/cpu/torch-1.11.0%2Bcpu-cp38-cp38-linux_x86_64.whl\nsphinx\n"
+    )
+    assert rocmend("port", tmp_path, "--apply").code == 1
+    assert (tmp_path / "train.py").read_text() == source
+    assert not (tmp_path / "docs" / "requirements-rocm.txt").exists()
+    assert rocmend("port", tmp_path, "--apply", "--suggestions").code == 0
+    assert "is_rocm" in (tmp_path / "train.py").read_text()
