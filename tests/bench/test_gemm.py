@@ -83,6 +83,18 @@ def test_presets_have_each_case_once_and_only_what_torch_has(preset: str) -> Non
     assert (on_cpu.unit, on_cpu.figure(1.0)) == ("GFLOPS", 2.0)
 
 
+def test_the_standard_preset_has_each_kind_of_product_once_at_least_and_quick_stays_small() -> None:
+    assert len(preset_cases("quick", [])) == 8
+    for cpu in (False, True):
+        cases = preset_cases("standard", [], cpu=cpu)
+        assert {group_of(case) for case in cases} >= {"batched", "strided", "square", "few-row (decode)"}
+        assert {case.parameters["layout"] for case in cases} == set(gemm_cases.LAYOUTS)
+        assert {case.parameters["dtype"] for case in cases} == {*gemm_cases.DTYPES.values()} - {"float64"}
+        assert any(min(case.parameters["m"], case.parameters["n"]) <= 16 for case in cases)
+    assert len(preset_cases("standard", [])) <= 30
+    assert {case.parameters["dtype"] for case in preset_cases("standard", ["float16"])} == {"float16"}
+
+
 def test_the_work_and_the_bytes_of_a_product() -> None:
     case = case_of(Shape(3, 5, 7, "nt", 2), "bfloat16")
     assert case.work == 2 * 2 * 3 * 5 * 7

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from rocmend.bench.lock import NAME, BusyError, gpu_of, measuring
+from rocmend.cli.quick_bench import quick_bench
+from rocmend.machine.facts import Machine
 
 SMALL = ("gemm", "--device", "cpu", "--time", "50ms", "--quick", "--dtype", "fp32", "--shape", "16x16x16", "--no-store")
 
@@ -94,3 +97,14 @@ def test_a_second_benchmark_waits_for_the_first_and_says_whose_it_is(tmp_path: P
         out, err = second.communicate(timeout=60)
     assert second.returncode == 0, err
     assert json.loads(out)["data"]["results"][0]["figure"] > 0
+
+
+def test_a_check_leaves_its_figures_out_while_something_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.delenv("ROCMEND_MEASURING")
+    with measuring_elsewhere(tmp_path):
+        found = quick_bench(Machine("m", "", {}, {}), None, whole=True, progress=lambda *_: None)
+    assert isinstance(found, str)
+    assert found.startswith("Not measured: another rocmend measures on this machine: bench nn, by")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,14 +12,18 @@ import msgspec
 import pytest
 
 from rocmend.bench.case import Case, Setting
-from rocmend.bench.records import BenchRun, Measured
+from rocmend.bench.records import BenchRun, Measured, evidence_of
 from rocmend.bench.session import Prepared, Subject
 from rocmend.bench.stats import summarize
 from rocmend.bench.suite import Bound
-from rocmend.cli.views.bench import run_document
+from rocmend.bench.suites import gemm_cases
+from rocmend.cli.views.bench import run_document, run_summary
+from rocmend.cli.views.bench_figures import interval_text
+from rocmend.cli.views.store import record_document
 from rocmend.core.verdict import Verdict
 from rocmend.report import markdown, terminal
 from rocmend.report.document import Tone
+from rocmend.store.records import StoredEvidence
 
 from .conftest import Done
 
@@ -34,6 +39,21 @@ def test_cases_and_settings_are_listed_and_nothing_is_started(rocmend: Run, tmp_
     assert [case["id"] for case in data["cases"]] == ["gemm/bfloat16/8x16x32/nn"]
     assert not store.exists()
     assert "1 case under 4 settings." in rocmend("bench", "gemm", "--shape", "8x16x32", "--list").out
+
+
+def test_the_list_and_the_help_estimate_what_a_preset_takes(rocmend: Run) -> None:
+    done = rocmend("bench", "gemm", "--device", "cpu", "--list", "--json")
+    data = json.loads(done.out)["data"]
+    assert [setting["id"] for setting in data["settings"]] == ["default"]
+    least, most = data["estimate"]["timing_s"]
+    assert 10 < least < most < 120
+    assert 64 << 20 <= data["estimate"]["memory_bytes"] < 1 << 30
+    shown = " ".join(rocmend("bench", "gemm", "--quick", "--list").out.split())
+    assert "8 cases under 4 settings. Timing takes 19.2 s to 32 s" in shown
+    assert "Memory: up to 576 MiB" in shown
+    told = " ".join(rocmend("bench", "gemm", "--help").out.split())
+    assert "quick (8 products, timed 12.8 s or more" in told
+    assert f"standard ({len(gemm_cases.preset_cases('standard', []))} products" in told
 
 
 @pytest.mark.parametrize(
@@ -112,6 +132,23 @@ def test_a_run_answers_first_and_shows_figures_side_by_side() -> None:
     drawn = io.StringIO()
     terminal.render(document, drawn, width=80)
     assert max(map(len, drawn.getvalue().splitlines())) <= 80
+
+
+def test_a_figure_with_an_interval_that_says_nothing_is_uncertain_and_busy_ones_are_no_answer() -> None:
+    one = _measured(Case("gemm/a", "gemm", {}, "TFLOPS", 4e12), Setting("default"), 1.0)
+    assert one.summary is not None
+    wild = msgspec.structs.replace(one, summary=msgspec.structs.replace(one.summary, low=1e-9, high=9.0))
+    assert interval_text(wild) == "4.0, uncertain"
+    busy = msgspec.structs.replace(one, waited=(0.84,) * 6)
+    summary, _ = run_summary(BenchRun("g", "gemm", "Matrix products", (one.setting,), (busy,)))
+    assert summary == "1 of 1 figure measured on Radeon 8060S (gfx1151)."
+
+
+def test_a_record_of_a_benchmark_says_its_figure_first() -> None:
+    one = _measured(Case("gemm/a", "gemm", {}, "TFLOPS", 4e12), Setting("default"), 1.0)
+    document = record_document(StoredEvidence("1", evidence_of(one, "g")), None, {})
+    assert re.fullmatch(r"pass: 3\.99\d+ ±0\.\d+ TFLOPS", document.summary)
+    assert "case=id" not in markdown.render(document)
 
 
 def test_a_figure_whose_clocks_were_not_steady_is_marked_and_says_why() -> None:

@@ -135,3 +135,88 @@ def test_headers_are_included_after_what_guards_a_header(rocmend: Rocmend, proje
     (project / "a.cuh").write_text("/* a */\n#pragma once\n\n#include <cstdio>\n__device__ int f() { return 1; }\n")
     rocmend("port", project, "--apply")
     assert (project / "a.cuh").read_text().startswith("/* a */\n#pragma once\n\n#ifdef USE_ROCM\n#include ")
+
+
+MISJUDGED = {
+    "lds": """CU20
+void f() {
+  size_t bytes = 96 * 1024;
+  cudaFuncSetAttribute(k, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+}
+""",
+    "capability": """CU47
+void f(cudaDeviceProp p) {
+  if (p.major >= 8) a<<<1, 1>>>(); else b<<<1, 1>>>();
+}
+""",
+    "itself": """CU31
+__global__ void f(volatile int* done) {
+  if (threadIdx.x == 0) {
+    while (done[blockIdx.x] == 0);
+  } else {
+    done[blockIdx.x] = 1;
+  }
+}
+""",
+    "blocks": """CU31
+__global__ void __launch_bounds__(256, 4) f(volatile int* n) {
+  if (threadIdx.x == 0) {
+    while (n[0] < gridDim.x);
+  }
+  __syncthreads();
+}
+""",
+    "rocprim": """CU33
+#ifdef USE_ROCM
+using R = rocprim::warp_reduce<float, 64>;
+#endif
+void f() { cudaFree(0); }
+""",
+}
+
+
+@pytest.mark.parametrize("kind", MISJUDGED)
+def test_what_goes_wrong_on_amd_is_not_a_note(rocmend: Rocmend, tmp_path: Path, kind: str) -> None:
+    rule, _, source = MISJUDGED[kind].partition("\n")
+    (tmp_path / "a.cu").write_text(source)
+    done = rocmend("port", tmp_path, "--json")
+    issues = [one for one in data_of(done)["analysis"]["files"][0]["issues"] if one["rule"] == rule]
+    assert [one["outcome"] for one in issues] == ["manual"]
+    assert rocmend("port", tmp_path, "--apply").code == 1
+
+
+def test_a_warp_that_decides_as_one_is_no_finding(rocmend: Rocmend, tmp_path: Path) -> None:
+    """By data that all lanes read, and by blocks that are split in multiples of 64 threads."""
+    (tmp_path / "a.cu").write_text(
+        "constexpr int kThreads = 128;\n__global__ void f(int* x, const int* sizes) {\n"
+        "  if (threadIdx.x < kThreads) {\n    x[0] = 1;\n    __syncthreads();\n  } else {\n    __syncthreads();\n  }\n"
+        "  int bit = 0;\n  const int n = sizes[blockIdx.x];\n  while (true) {\n    bit += 4;\n    __syncthreads();\n"
+        "    if (bit >= n) {\n      __syncthreads();\n      break;\n    }\n    __syncthreads();\n  }\n}\n"
+    )
+    issues = data_of(rocmend("port", tmp_path, "--json"))["analysis"]["files"][0]["issues"]
+    assert "CU30" not in {one["rule"] for one in issues}
+
+
+def test_types_of_8_bits_hold_the_same_bytes(rocmend: Rocmend, tmp_path: Path) -> None:
+    (tmp_path / "a.cu").write_text(
+        "#include <cuda_fp8.h>\n__device__ float f(__nv_fp8_e4m3 x) { return float(x); }\n"
+        "int g() { return __NV_E4M3; }\n"
+    )
+    rocmend("port", tmp_path, "--apply")
+    header = (tmp_path / "cuda_to_hip.h").read_text()
+    assert "#define __NV_E4M3 __HIP_E4M3\n" in header
+    assert "FNUZ" not in header.upper()
+
+
+def test_what_a_project_chose_is_suggested(rocmend: Rocmend, tmp_path: Path) -> None:
+    source = "import torch\n\ntorch.backends.cudnn.benchmark = True\ntorch.backends.cuda.matmul.allow_tf32 = True\n"
+    (tmp_path / "train.py").write_text(source)
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "requirements.txt").write_text(
+        "https://download.pytorch.org/whl/cpu/torch-1.11.0%2Bcpu-cp38-cp38-linux_x86_64.whl\nsphinx\n"
+    )
+    assert rocmend("port", tmp_path, "--apply").code == 1
+    assert (tmp_path / "train.py").read_text() == source
+    assert not (tmp_path / "docs" / "requirements-rocm.txt").exists()
+    assert rocmend("port", tmp_path, "--apply", "--suggestions").code == 0
+    assert "is_rocm" in (tmp_path / "train.py").read_text()

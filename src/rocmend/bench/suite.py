@@ -73,6 +73,10 @@ class Suite(abc.ABC):
         del case, subject, machine
         return ()
 
+    def memory_bytes(self) -> int:
+        """Return about how much memory a setting takes at most; 0 where that is not known before."""
+        return 0
+
     def conclusions(self, results: Sequence[Measured]) -> list[Conclusion]:
         """Return what the results of a run say in words, the most important first."""
         del results
@@ -136,6 +140,10 @@ class Selected(Suite):
     def bounds(self, case: Case, subject: Subject, machine: Machine | None) -> tuple[Bound, ...]:
         """Return what is known to bound the case's figure."""
         return self._whole.bounds(case, subject, machine)
+
+    def memory_bytes(self) -> int:
+        """Return about how much memory a setting of the whole suite takes at most."""
+        return self._whole.memory_bytes()
 
     def conclusions(self, results: Sequence[Measured]) -> list[Conclusion]:
         """Return what the results say."""

@@ -198,7 +198,7 @@ def run_bench(
                 command=command_line(),
             )
     if run is None:
-        _list(command, suite, common.output_format)
+        _list(command, suite, common.effort(efforts), common.output_format)
     else:
         _print(command, run, common.output_format)
 
@@ -221,16 +221,19 @@ def _about_s(suite: Suite, effort: Effort) -> float:
     return figures * (effort.most_blocks * effort.block_s + _MOST_PREPARING_S)
 
 
-def _list(command: str, suite: Suite, output_format: str) -> None:
+def _list(command: str, suite: Suite, effort: Effort, output_format: str) -> None:
     from rocmend.cli.output import json_lines
     from rocmend.cli.views.bench import list_document
 
     cases, settings = suite.cases(), suite.settings()
-    outcome = Outcome(command, {"cases": cases, "settings": settings})
+    figures = sum(not suite.applies(case, setting) for case in cases for setting in settings)
+    ends = [figures * blocks * effort.block_s for blocks in (effort.least_blocks, effort.most_blocks)]
+    estimate = {"timing_s": ends, "memory_bytes": suite.memory_bytes()}
+    outcome = Outcome(command, {"cases": cases, "settings": settings, "estimate": estimate})
     finish(
         outcome,
         output_format,
-        lambda: list_document(suite.title, cases, settings),
+        lambda: list_document(suite.title, cases, settings, ends, suite.memory_bytes()),
         others={"jsonl": lambda: json_lines(cases)},
     )
 

@@ -96,7 +96,7 @@ def _proven(path: Path, targets: Sequence[str], progress: Callable[[str], None])
         copy = scratch / (path.resolve().name or "project")
         shutil.copytree(path, copy, symlinks=True, ignore=left_out, copy_function=_copied)
         analysis: Analysis = analysed(copy, targets=targets)
-        apply(analysis, allow_dirty=True)
+        apply(analysis, allow_dirty=True, compile_first=False)  # level compile tells
         proof = verify(copy, levels=up_to("compile"), targets=targets, progress=told)
         return beyond(msgspec.structs.replace(proof, root=str(path)), copy, "a check stops after level compile")
 

@@ -296,6 +296,8 @@ def ported(
     style: str = "inplace",
     suggestions: bool = False,
     allow_dirty: bool = False,
+    compile_first: bool = True,
+    progress: Callable[[str, int, int], None] | None = None,
 ) -> Ported:
     """Write a port, or say what it would be.
 
@@ -306,10 +308,19 @@ def ported(
         style: How CUDA sources are written.
         suggestions: Whether suggested rewrites are made too.
         allow_dirty: Whether files may be changed that git does not have as they are.
+        compile_first: Whether a port is refused that compiles less than the project did.
+        progress: Told how far compiling is.
     """
     project = understand(path, analysis)
     if write:
-        done: Applied = apply(analysis, style=style, suggestions=suggestions, allow_dirty=allow_dirty)
+        done: Applied = apply(
+            analysis,
+            style=style,
+            suggestions=suggestions,
+            allow_dirty=allow_dirty,
+            compile_first=compile_first,
+            progress=progress,
+        )
         return _counted(
             Ported(
                 project,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
 
 from rocmend.core.beneath import Beneath
 from rocmend.core.errors import UsageError
+from rocmend.core.units import count_text
 from rocmend.port.git import uncommitted
 from rocmend.port.patch import patch
 from rocmend.port.plan import LeftAlone, Plan, plan
@@ -59,8 +60,14 @@ def diff(changed: Iterable[Change]) -> str:
     return patch(changed).decode("utf-8", "surrogateescape")
 
 
-def apply(
-    analysis: Analysis, *, style: str = "inplace", suggestions: bool = False, allow_dirty: bool = False
+def apply(  # noqa: PLR0913  a run is told what to write, and how
+    analysis: Analysis,
+    *,
+    style: str = "inplace",
+    suggestions: bool = False,
+    allow_dirty: bool = False,
+    compile_first: bool = True,
+    progress: Callable[[str, int, int], None] | None = None,
 ) -> Applied:
     """Write a port into its project: all of it or nothing, with the way back in ``.rocmend/port``.
 
@@ -69,10 +76,12 @@ def apply(
         style: As in ``changes``.
         suggestions: As in ``changes``.
         allow_dirty: Whether files may be changed that git does not have as they are.
+        compile_first: Whether what the project has for ROCm itself is compiled, as it is and as it would be.
+        progress: Told how far that is.
 
     Raises:
-        UsageError: The work tree has changes that are not committed, a file changed meanwhile, or another process is
-            changing the project. Nothing was written then.
+        UsageError: Something compiles for ROCm now, and would not after the port; the work tree has changes that are
+            not committed; a file changed meanwhile, or another process is changing the project. Nothing was written.
         DataError: What an earlier port left leads out of the project, or a folder to write to is a link.
         RocmendError: The disk is full, or a folder is not writable.
     """
@@ -84,6 +93,8 @@ def apply(
             if planned.changes:
                 if not allow_dirty:
                     _refuse_dirty(tree, planned.changes)
+                if compile_first:
+                    told = _refuse_less(root, planned.changes, analysis.targets, progress) or told
                 _commit(tree, planned, analysis.targets, style)
         except OSError as error:
             raise not_written(tree, error) from error
@@ -107,6 +118,39 @@ def _commit(tree: Beneath, planned: Plan, targets: Sequence[str], style: str) ->
     )
     back = [Change(change.path, change.after, change.before) for change in planned.changes]
     commit(tree, planned.changes, manifest, patch(back))
+
+
+_SHOWN = 5
+
+
+def _refuse_less(
+    root: Path, planned: Sequence[Change], targets: Sequence[str], progress: Callable[[str, int, int], None] | None
+) -> str:
+    """Raise where a port compiles less than the project did; return what there is to say otherwise."""
+    from rocmend.port.verify.before import compared
+
+    found = compared(root, planned, targets, progress=progress)
+    if found.why_not:
+        count = count_text(found.units, "translation unit")
+        return (
+            f"The project has code for ROCm of its own in {count}. Whether that still compiles was not tested: "
+            f"{found.why_not}"
+        )
+    if not found.lost:
+        return ""
+    paths = list(dict.fromkeys(one.path for one in found.lost))
+    first = found.lost[0]
+    shown = ", ".join(paths[:_SHOWN]) + (f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else "")
+    where = f"{first.path} ({first.target})"
+    raise UsageError(
+        str(root),
+        f"the port would break what compiles for ROCm now: {shown}. Nothing was written.",
+        why=f"The project supports ROCm itself. With the port, {where} gives: {first.error}",
+        next_step=(
+            "Leave these files out (exclude in [tool.rocmend.port]) or the rule that breaks them (--ignore ID); "
+            "`--no-compile` writes the port all the same, to be repaired by hand."
+        ),
+    )
 
 
 def _refuse_dirty(tree: Beneath, planned: Sequence[Change]) -> None:

@@ -73,7 +73,49 @@ def test_a_header_that_is_not_here_leaves_it_undecided(ported: Ported) -> None:
     )
     made = compiles(ported({"total.cu": ORIGINAL}, {"total.cu": source}), "gfx942", "gfx1100")
     assert made.status is Status.INCOMPLETE
-    assert all("hipcub-dev" in one.detail for one in about(made, "total.cu"))
+    (told,) = [one for one in made.evidence if one.outcome is Outcome.UNKNOWN]
+    assert (told.subject, told.data) == ("hipcub/hipcub.hpp", {"units": ["total.cu"]})
+    assert "hipcub-dev" in told.detail
+    assert "pip install" in told.detail
+    assert "0 of 1 translation units compile" in made.summary
+
+
+@pytest.mark.slow
+def test_errors_in_headers_of_others_leave_it_undecided(
+    ported: Ported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What another's header asks for is not the port's mistake; what a source makes of a header is."""
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "broken.h").write_text("#pragma once\nint broken = absent;\n")
+    (other / "strict.h").write_text("#pragma once\ntemplate <class T> struct Strict { typename T::type t; };\n")
+    monkeypatch.setenv("ROCMEND_HIP_HEADERS", str(other))
+    files = {
+        "a.cu": b"#include <hip/hip_runtime.h>\n#include <broken.h>\n__global__ void k() {}\n",
+        "b.cu": b"#include <hip/hip_runtime.h>\n#include <strict.h>\nStrict<int> s;\n__global__ void k() {}\n",
+    }
+    made = compiles(ported(files, {"README": b"ported\n"}), "gfx942", "gfx1100")
+    assert {one.outcome for one in about(made, "a.cu")} == {Outcome.UNKNOWN}
+    assert "not the project's" in about(made, "a.cu")[0].detail
+    assert {one.outcome for one in about(made, "b.cu")} == {Outcome.BROKEN}
+
+
+@pytest.mark.slow
+def test_what_setup_py_defines_for_rocm_is_defined(ported: Ported) -> None:
+    setup = (
+        b"import os\nimport torch\nfrom torch.utils.cpp_extension import CUDAExtension\n\n"
+        b"flags = ['-DENABLE_BF16', '-DWIDTH=4', '-UUSE_ROCM_OFF', '-U__HIP_PLATFORM_NONE__']\n"
+        b"if torch.version.hip is None:\n    flags += ['-DFOR_CUDA']\n"
+        b"if os.environ.get('DEBUG'):\n    flags += ['-DFOR_DEBUG']\n"
+        b"CUDAExtension('a', ['a.cu'], define_macros=[('WITH_HIP', None)], extra_compile_args={'nvcc': flags})\n"
+    )
+    source = (
+        b"#include <hip/hip_runtime.h>\n#if defined(FOR_CUDA) || defined(FOR_DEBUG)\n#error wrong\n#endif\n"
+        b"#if !defined(ENABLE_BF16) || !defined(WITH_HIP)\n#error lacking\n#endif\n"
+        b"__global__ void k(int* x) { x[0] = WIDTH; }\n"
+    )
+    made = compiles(ported({"a.cu": source, "setup.py": setup}, {"README": b"ported\n"}), "gfx942", "gfx1100")
+    assert made.status is Status.PASSED, made.evidence
 
 
 @pytest.mark.slow

@@ -10,7 +10,9 @@ from functools import cache
 
 import msgspec
 
+from rocmend.bench.llama.output import MAX_LINE_CHARS, MAX_PROBLEMS, MAX_ROWS
 from rocmend.bench.llama.rows import Row
+from rocmend.core.documents import MALFORMED
 from rocmend.core.errors import UnitError
 from rocmend.core.verdict import Verdict
 
@@ -107,6 +109,31 @@ def importers() -> tuple[Importer, ...]:
 def importer_of(document: Document) -> Importer | None:
     """Return the importer of a file; None where none knows it."""
     return next((item for item in importers() if item.recognizes(document)), None)
+
+
+def entries_by_line(document: Document, entry: Callable[[str, int], Entry], most_chars: int = MAX_LINE_CHARS) -> Read:
+    """Read a document whose lines are results; what is wrong with one is a problem of that line.
+
+    Args:
+        document: The document.
+        entry: Reads a line, given its number; raises ValueError, KeyError or TypeError where it is no result.
+        most_chars: Longest line.
+    """
+    entries: list[Entry] = []
+    problems: list[str] = []
+    for number, line in enumerate(document.text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            if len(line) > most_chars:
+                raise ValueError(f"is longer than {most_chars:,} characters")  # noqa: TRY301  as what entry raises
+            entries.append(entry(line, number))
+        except (ValueError, KeyError, TypeError, *MALFORMED) as error:
+            problems.append(f"line {number}: {str(error)[:200]}")
+        if len(entries) >= MAX_ROWS or len(problems) >= MAX_PROBLEMS:
+            problems.append(f"line {number}: the rest was not read")
+            break
+    return entries, problems
 
 
 def entries_of(rows: list[Row], document: Document, facts: dict[str, str] | None = None) -> list[Entry]:

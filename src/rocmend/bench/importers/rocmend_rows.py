@@ -7,11 +7,10 @@ from typing import Any
 
 import msgspec
 
-from rocmend.bench.importers.importer import Document, Entry, Importer, Read
-from rocmend.bench.llama.output import MAX_LINE_CHARS, MAX_PROBLEMS, MAX_ROWS
+from rocmend.bench.importers.importer import Document, Entry, Importer, Read, entries_by_line
+from rocmend.bench.llama.output import MAX_LINE_CHARS
 from rocmend.bench.llama.rows import Row
 from rocmend.bench.records import Measured
-from rocmend.core.documents import MALFORMED
 from rocmend.core.verdict import Verdict
 
 _BEGIN = re.compile(r'^\{.{0,2000}"case":\{"id":"llama/', re.MULTILINE)
@@ -22,24 +21,10 @@ def _recognizes(document: Document) -> bool:
 
 
 def _read(document: Document) -> Read:
-    entries: list[Entry] = []
-    problems: list[str] = []
-    for number, line in enumerate(document.text.split("\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            entries.append(_entry(line, number))
-        except (ValueError, KeyError, TypeError, *MALFORMED) as error:
-            problems.append(f"line {number}: {str(error)[:200]}")
-        if len(entries) >= MAX_ROWS or len(problems) >= MAX_PROBLEMS:
-            problems.append(f"line {number}: the rest was not read")
-            break
-    return entries, problems
+    return entries_by_line(document, _entry, 16 * MAX_LINE_CHARS)
 
 
 def _entry(line: str, number: int) -> Entry:
-    if len(line) > 16 * MAX_LINE_CHARS:
-        raise ValueError("is too long")
     whole = msgspec.json.decode(line, type=dict[str, Any])
     measured = msgspec.convert(whole, Measured, strict=False)
     parameters, subject = measured.case.parameters, measured.subject

@@ -10,10 +10,8 @@ from typing import Any
 
 import msgspec
 
-from rocmend.bench.importers.importer import Document, Entry, Importer, Read
-from rocmend.bench.llama.output import MAX_LINE_CHARS, MAX_PROBLEMS, MAX_ROWS
+from rocmend.bench.importers.importer import Document, Entry, Importer, Read, entries_by_line
 from rocmend.bench.llama.rows import row_of
-from rocmend.core.documents import MALFORMED
 
 _BEGIN = re.compile(r'^[ \t]*\{.{0,1000}"bench_raw"\s*:', re.MULTILINE)
 
@@ -23,24 +21,10 @@ def _recognizes(document: Document) -> bool:
 
 
 def _read(document: Document) -> Read:
-    entries: list[Entry] = []
-    problems: list[str] = []
-    for number, line in enumerate(document.text.split("\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            entries.append(_entry(line, number))
-        except (ValueError, *MALFORMED) as error:
-            problems.append(f"line {number}: {str(error)[:200]}")
-        if len(entries) >= MAX_ROWS or len(problems) >= MAX_PROBLEMS:
-            problems.append(f"line {number}: the rest was not read")
-            break
-    return entries, problems
+    return entries_by_line(document, _entry)
 
 
 def _entry(line: str, number: int) -> Entry:
-    if len(line) > MAX_LINE_CHARS:
-        raise ValueError(f"is longer than {MAX_LINE_CHARS:,} characters")
     whole = msgspec.json.decode(line, type=dict[str, Any])
     raw = whole.get("bench_raw")
     if not isinstance(raw, dict):

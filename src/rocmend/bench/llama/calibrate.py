@@ -92,7 +92,7 @@ class Calibrator:
         if not self._over(proof) and (best := self._same_batch(names)):
             self.sizes[best.name] = best
             names.append(best.name)
-        final = {} if self._over(proof) else self._round(names, self.begin.effort, "last round")
+        final = {} if self._over(proof) else self._round(names, _longer(self.begin.effort), "last round")
         if self.begin.stop() or any(self._stopped(item.prepared) for item in final.values()):
             return None
         return self._judged({name: item for name, item in final.items() if item.summary}, proof)
@@ -214,6 +214,15 @@ def _sizes(build: Build, sizes: Sequence[int]) -> tuple[str, str, dict[str, _Siz
     return "ubatch", "", {}
 
 
+def _longer(effort: Effort) -> Effort:
+    """Return an effort that may take more blocks, where more are taken until intervals are narrow: it decides for all.
+
+    It ends by the width of intervals alone, never by what they show, so that no difference is looked for until found.
+    """
+    adaptive = effort.most_blocks > effort.least_blocks
+    return msgspec.structs.replace(effort, most_blocks=2 * effort.most_blocks) if adaptive else effort
+
+
 def _fastest_first(found: Mapping[str, Measured]) -> list[str]:
     timed = {name: item.summary.median for name, item in found.items() if item.summary is not None}
     return sorted(timed, key=lambda name: timed[name])
@@ -223,5 +232,9 @@ def _change(one: Comparison) -> str:
     if one.ratio is None:
         return one.reason
     if one.low is None or one.high is None:
-        return f"{one.ratio - 1:+.1%}"
-    return f"{one.ratio - 1:+.1%} ({one.low - 1:+.1%} to {one.high - 1:+.1%})"
+        return _percent(one.ratio)
+    return f"{_percent(one.ratio)} ({_percent(one.low)} to {_percent(one.high)})"
+
+
+def _percent(ratio: float) -> str:
+    return f"{ratio - 1:+.1%}" if ratio < 2 else f"{ratio - 1:+.0%}"

@@ -16,7 +16,7 @@ from rocmend.bench.device import Device, limits_of
 from rocmend.bench.records import Measured
 from rocmend.bench.session import Prepared, Stop, Subject
 from rocmend.bench.suite import Bound, Suite
-from rocmend.bench.suites.gemm_cases import FASTEST, PEAK, bytes_of
+from rocmend.bench.suites.gemm_cases import FASTEST, PEAK, bytes_of, operand_bytes
 from rocmend.bench.suites.gemm_conclude import conclusions
 from rocmend.core.gfx import find
 
@@ -134,6 +134,11 @@ class Gemm(Suite):
                 Bound(intensity * measured / 1e3, MEASURED, f"copied or read in this run, {measured:.4g} GB/s")
             )
         return tuple(sorted(found, key=lambda bound: bound.figure))
+
+    def memory_bytes(self) -> int:
+        """Return how much the operands of the largest product take."""
+        cpu = self._device is not None and self._device.kind == "cpu"
+        return max((operand_bytes(case, cpu=cpu) for case in self._cases), default=0)
 
     def conclusions(self, results: Sequence[Measured]) -> list[Conclusion]:
         """Return which setting to use for which kind of product."""

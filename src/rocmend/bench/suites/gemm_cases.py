@@ -26,6 +26,10 @@ _FULL = ("float32", "tf32", "float16", "bfloat16", "float8", "int8")
 TRANSPOSED_ALONE = {"float8", "int8"}
 """Dtypes that libraries multiply in the layout of a model's weights alone."""
 _INT8_ROWS = 17
+_OTHERS = ("float16", "float32", "tf32", "float8", "int8")
+"""Dtypes that the standard preset has a few products in, besides those in bfloat16."""
+_SETS = {False: (512 << 20, 64), True: (64 << 20, 8)}
+"""Bytes of operands that take turns on a GPU and on a CPU, and sets of them at most; see ``workloads.gemm``."""
 _CPU_FLOP = 2e10
 """Work of a case up to which a preset has it on a CPU: a run takes less than some tenths of a second."""
 
@@ -81,6 +85,19 @@ def _quick() -> list[Shape]:
     return shapes + [Shape(m, 14336, 4096, "nt") for m in rows] + [Shape(m, 1024, 1024, "nt") for m in rows]
 
 
+def _standard() -> list[Shape]:
+    skinny = [Shape(8, 4096, 4096), Shape(4096, 16, 4096), Shape(64, 64, 65536)]
+    batched = [*_batched()[:2], Shape(512, 512, 512, "nn", 16)]
+    layouts = [Shape(1024, 1024, 1024, layout) for layout in ("nt", "tn", "tt")]
+    return [*_quick(), *skinny, *batched, *layouts, Shape(2048, 2048, 2048, pad=64)]
+
+
+def _few(*, cpu: bool) -> list[Shape]:
+    if cpu:  # which takes a second for 512x4096x4096 in fp16
+        return [Shape(512, 1024, 1024, "nt")]
+    return [Shape(4096, 4096, 4096), Shape(512, 4096, 4096, "nt")]
+
+
 def _skinny() -> list[Shape]:
     few = [Shape(rows, 4096, 4096) for rows in (1, 2, 4, 8, 32, 64)]
     return [*few, Shape(4096, 1, 4096), Shape(4096, 16, 4096), Shape(4096, 4096, 16), Shape(64, 64, 65536)]
@@ -101,8 +118,9 @@ def _layouts() -> list[Shape]:
     return [*made, Shape(2048, 2048, 2048, pad=64), Shape(512, 4096, 4096, "nt", pad=64)]
 
 
-_PRESETS = {"quick": _quick, "square": _square, "llm": _llm}
+_PRESETS = {"quick": _quick, "standard": _standard, "square": _square, "llm": _llm}
 PRESETS = (*_PRESETS, "full")
+"""From the fewest products to the most."""
 
 
 def case_of(shape: Shape, dtype: str, *, cpu: bool = False) -> Case:
@@ -129,7 +147,8 @@ def preset_cases(preset: str, dtypes: Sequence[str], *, cpu: bool = False) -> li
 
     Args:
         preset: One of ``PRESETS``.
-        dtypes: As cases call them; none for bfloat16, in ``full`` for all but float64.
+        dtypes: As cases call them; none for bfloat16, in ``standard`` for a few products in others too, in ``full`` for
+            all but float64.
         cpu: Leave out what takes a CPU long.
     """
     if preset == "full":
@@ -138,6 +157,8 @@ def preset_cases(preset: str, dtypes: Sequence[str], *, cpu: bool = False) -> li
     else:
         shapes, wanted = _PRESETS[preset](), dtypes or ("bfloat16",)
     made = [case_of(shape, dtype, cpu=cpu) for dtype in wanted for shape in _fitting(shapes, dtype)]
+    if preset == "standard" and not dtypes:
+        made += [case_of(shape, dtype, cpu=cpu) for dtype in _OTHERS for shape in _fitting(_few(cpu=cpu), dtype)]
     return [case for case in {case.id: case for case in made}.values() if not cpu or case.work <= _CPU_FLOP]
 
 
@@ -165,6 +186,13 @@ def group_of(case: Case) -> str:
 def short_dtype(case: Case) -> str:
     """Return what an option calls the dtype of a case."""
     return next(name for name, long in DTYPES.items() if long == case.parameters["dtype"])
+
+
+def operand_bytes(case: Case, *, cpu: bool) -> int:
+    """Return the bytes that the operands and results of a case take in a process, all sets of them."""
+    size = int(bytes_of(case))
+    cold, most = _SETS[cpu]
+    return size * min(most, -(-cold // size))
 
 
 def bytes_of(case: Case) -> float:

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocmend.bench.suites.gemm_cases import DTYPES, LAYOUTS, PRESETS, TRANSPOSED_ALONE
+from rocmend.bench.measure import STANDARD
+from rocmend.bench.suites.gemm_cases import DTYPES, LAYOUTS, PRESETS, TRANSPOSED_ALONE, preset_cases
 from rocmend.cli.base import OneOf, rocmend_command
 from rocmend.cli.bench import bench_options, run_bench
 from rocmend.core.errors import UsageError
+from rocmend.core.units import time_text
 
 if TYPE_CHECKING:
     from rocmend.bench.suite import Suite
@@ -30,10 +32,28 @@ def _shapes(_ctx: click.Context, _parameter: click.Parameter, texts: tuple[str, 
     return list(dict.fromkeys(found))
 
 
+def _presets() -> str:
+    """Return what the presets hold, with how many products each has and how long they are timed at least."""
+    holds = {
+        "quick": "squares, prompts and decoding in bf16; the default with --quick",
+        "standard": "the default: those, skinny, batched, transposed and strided ones, and a few in each other dtype",
+        "square": "256 to 8192 rows",
+        "llm": "projections of Llama-3.1-8B, Qwen3-0.6B and Qwen3-30B-A3B",
+        "full": "all of them in all dtypes",
+    }
+    each_s = STANDARD.least_blocks * STANDARD.block_s
+    counts = {name: len(preset_cases(name, [])) for name in PRESETS}
+    told = [
+        f"{name} ({counts[name]} products, timed {time_text(counts[name] * each_s * 1e3)} or more; {holds[name]})"
+        for name in PRESETS
+    ]
+    return f"Which shapes; the times are for each setting. {'. '.join(told)}. --list says more."
+
+
 @rocmend_command(
     "gemm",
     examples=(
-        ("rocmend bench gemm", "a few products in bf16, with hipBLASLt and without it"),
+        ("rocmend bench gemm", "products of each kind, with hipBLASLt and without it"),
         ("rocmend bench gemm --preset llm --dtype fp16", "the projections of language models"),
         ("rocmend bench gemm --shape 8192x8192x8192 --dtype fp16 --dtype fp8", "one shape in two dtypes"),
         ("rocmend bench gemm --tune --setting default --setting tunableop", "what TunableOp gains"),
@@ -44,8 +64,7 @@ def _shapes(_ctx: click.Context, _parameter: click.Parameter, texts: tuple[str, 
     "--preset",
     type=OneOf(PRESETS),
     default=None,
-    help="Which shapes: quick (the default), square, llm (projections of Llama-3.1-8B, Qwen3-0.6B, Qwen3-30B-A3B), "
-    "or full: those, skinny, batched, transposed and strided ones in all dtypes.",
+    help=_presets(),
 )
 @click.option(
     "--shape",
@@ -60,7 +79,7 @@ def _shapes(_ctx: click.Context, _parameter: click.Parameter, texts: tuple[str, 
     "dtypes",
     type=OneOf(DTYPES),
     multiple=True,
-    help="Dtype of the operands: bf16 where none is given. Repeatable.",
+    help="Dtype of the operands, in place of those of the preset; with --shape bf16 where none is given. Repeatable.",
 )
 @click.option(
     "--layout",
@@ -94,12 +113,16 @@ def command(
     names = [DTYPES[dtype] for dtype in dict.fromkeys(dtypes)]
 
     def make(bench: Bench) -> Suite:
-        from rocmend.bench.device import describe
+        from rocmend.bench.device import Device, describe
         from rocmend.bench.suites.gemm import Gemm
-        from rocmend.bench.suites.gemm_cases import Shape, case_of, preset_cases
+        from rocmend.bench.suites.gemm_cases import Shape, case_of
 
-        device = None if common.list_only else describe(bench.torch)
-        on_cpu = device.kind == "cpu" if device is not None else common.device == "cpu"
+        on_cpu = common.device == "cpu"
+        if common.list_only:
+            device = Device("cpu", "cpu", "the processor") if on_cpu else None
+        else:
+            device = describe(bench.torch)
+            on_cpu = device.kind == "cpu"
         if shapes:
             # fp8 and int8 are multiplied in the layout of a model's weights
             cases = [
@@ -109,7 +132,7 @@ def command(
                 for layout in layouts or (("nt",) if dtype in TRANSPOSED_ALONE else ("nn",))
             ]
         else:
-            cases = preset_cases(preset or "quick", names, cpu=on_cpu)
+            cases = preset_cases(preset or ("quick" if common.quick else "standard"), names, cpu=on_cpu)
         asked = any(fnmatchcase("tunableop", glob) for glob in common.settings)
         return Gemm(bench.torch, cases, device, tune=tune or asked)
 

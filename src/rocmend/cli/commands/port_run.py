@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     help="CUDA sources: gates in the files, or hipified copies beside them [default: as the last port, or inplace].",
 )
 @click.option("--allow-dirty", is_flag=True, help="Write although git has changes that are not committed.")
+@click.option("--no-compile", is_flag=True, help="Write without compiling what the project has for ROCm first.")
 @click.option("--select", type=RULE, metavar="ID", multiple=True, help="Rules to use: ids or prefixes (CU,PY01).")
 @click.option("--ignore", type=RULE, metavar="ID", multiple=True, help="Rules not to use.")
 @click.option(
@@ -73,6 +74,7 @@ def command(
     suggestions: bool,
     style: str | None,
     allow_dirty: bool,
+    no_compile: bool,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
     baseline: Path | None,
@@ -87,7 +89,8 @@ def command(
     """Port a CUDA project to ROCm.
 
     Without --apply nothing is written: the plan and the findings are printed. With --apply, every changed file is
-    first proven to be unchanged for NVIDIA; then all changes are written, or none. Exit code 1 means that something
+    first proven to be unchanged for NVIDIA; then all changes are written, or none. Where the project supports ROCm
+    itself, its code is compiled first, and a port that compiles less is refused. Exit code 1 means that something
     is left to do: a rewrite that is not written, a suggestion that is not taken, or a place to port by hand.
     """
     if list_rules or rule_id is not None:
@@ -122,7 +125,17 @@ def command(
     style = style_of(path, style)
     if show_diff:
         _print_patch(analysis, style, suggestions=suggestions)
-    done = ported(path, analysis, write=write, style=style, suggestions=suggestions, allow_dirty=allow_dirty)
+    with Progress("rocmend port", "planning", quick=True, ticks=False) as progress:
+        done = ported(
+            path,
+            analysis,
+            write=write,
+            style=style,
+            suggestions=suggestions,
+            allow_dirty=allow_dirty,
+            compile_first=not no_compile,
+            progress=lambda name, done, of: progress(f"compiling {name} the port", done, of, "parts"),
+        )
     _finish(done, output_format, verbose=verbose)
 
 

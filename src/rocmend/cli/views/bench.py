@@ -9,7 +9,7 @@ import msgspec
 
 from rocmend.bench.case import UNITS, Case, Setting
 from rocmend.bench.compare import matched
-from rocmend.bench.comparison import Overall, compared, overall
+from rocmend.bench.comparison import Overall, compared, overall, unusable
 from rocmend.bench.conclude import conclusions
 from rocmend.bench.conclusion import Conclusion
 from rocmend.bench.records import BenchRun, Measured, subject_of
@@ -98,6 +98,7 @@ def _device(subject: Subject) -> str:
 
 
 def _best(timed: Sequence[Measured]) -> str:
+    timed = [item for item in timed if not unusable(item)]
     if not timed:
         return ""
     case = timed[0].case
@@ -278,14 +279,28 @@ def _subject(run: BenchRun) -> tuple[tuple[str, str, str], ...]:
     return tuple(rows.values())
 
 
-def list_document(title: str, cases: Sequence[Case], settings: Sequence[Setting]) -> Document:
-    """Lay out what a run would measure."""
+def list_document(
+    title: str, cases: Sequence[Case], settings: Sequence[Setting], timing_s: Sequence[float], memory_bytes: int
+) -> Document:
+    """Lay out what a run would measure.
+
+    Args:
+        title: What the suite measures.
+        cases: Its cases.
+        settings: Its settings.
+        timing_s: Seconds that timing takes at least, and at most.
+        memory_bytes: Of the largest case in a process; 0 where that is not known.
+    """
     made = table(["case", "unit"], [[case.id, case.unit] for case in cases])
     named = table(
         ["setting", "variables", "what for"],
         [[setting.id, _set(setting), setting.note] for setting in settings],
     )
     summary = f"{count_text(len(cases), 'case')} under {count_text(len(settings), 'setting')}."
+    least, most = (time_text(seconds * 1e3) for seconds in timing_s)
+    summary += f" Timing takes {least if least == most else f'{least} to {most}'}; preparing and checking come on top."
+    if memory_bytes:
+        summary += f" Memory: up to {size_text(memory_bytes)} for operands in the process of each setting."
     footer = "`--select GLOB` and `--setting ID` choose some of them."
     return Document(title, summary, Tone.PLAIN, (made, named), footer)
 

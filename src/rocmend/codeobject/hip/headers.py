@@ -17,6 +17,9 @@ HEADERS_VARIABLE = "ROCMEND_HIP_HEADERS"
 """Folders of further headers, separated as in PATH; searched after those of the toolchain."""
 
 
+_PIP = 'pip install --index-url https://stable.repo.amd.com/rocm/whl-next/ "rocm[libraries,devel]" && rocm-sdk init'
+
+
 class _Library(NamedTuple):
     """Headers of one library.
 
@@ -73,10 +76,10 @@ def how_to_get(header: str) -> str:
     """
     for library in _LIBRARIES:
         if header.startswith(library.beginnings):
-            enough = "; its headers alone are enough, unpacked into a folder" if library.header_only else ""
+            enough = " (its headers alone are enough, unpacked into a folder)" if library.header_only else ""
             return (
-                f"{header} belongs to {library.library}: install {library.package} from ROCm's repository{enough} and "
-                f"name the folder that holds it in {HEADERS_VARIABLE}."
+                f"{header} belongs to {library.library}: install {library.package} from ROCm's repository, or "
+                f"without root `{_PIP}`{enough}; then name the folder that holds it in {HEADERS_VARIABLE}."
             )
     if is_of_nvidia(header):
         return f"{header} is NVIDIA's: the ROCm side must not ask for it."

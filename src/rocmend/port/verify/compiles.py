@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
 from rocmend.codeobject.hip import Failure, HipFailure, HipObject, Syntax, check_syntax, compile_hip, findings
-from rocmend.codeobject.hip.headers import is_of_nvidia
+from rocmend.codeobject.hip import Level as DiagnosticLevel
+from rocmend.codeobject.hip.headers import how_to_get, is_of_nvidia
 from rocmend.codeobject.hip.toolchain import Toolchain, find_toolchain
 from rocmend.core.gfx import lookup
 from rocmend.core.records import Severity
 from rocmend.port.verify import units as found_units
+from rocmend.port.verify.definitions import definitions
 from rocmend.port.verify.job import Job
 from rocmend.port.verify.records import Evidence, Level, Outcome
 from rocmend.port.verify.result import concluded, not_run
@@ -28,6 +30,7 @@ _LACKING = re.compile(
 )
 """Errors that a header gives which lacks a name, for names of the kinds that rocmend's own headers have."""
 
+_SHOWN = 3
 _ROUNDS = 16
 """Folders of headers that are looked for in the project, one after the other, for one unit."""
 
@@ -39,11 +42,13 @@ class Made(NamedTuple):
         unit: The unit.
         target: The gfx target; empty for the host's side.
         result: The code object, or why there is none.
+        elsewhere: The first file that errors are in, where all of them are in headers of others; empty otherwise.
     """
 
     unit: Unit
     target: str
     result: HipObject | HipFailure | Syntax
+    elsewhere: str = ""
 
 
 def run(job: Job) -> Level:
@@ -54,10 +59,13 @@ def run(job: Job) -> Level:
     tools = find_toolchain()
     targets = targets_of(job)
     made = compiled(job, units, targets, tools, "compile")
-    evidence = [one for each in made for one in _evidence(each)]
+    absent = _absent(made)
+    evidence = [one for each in made if each.unit.path not in absent for one in _evidence(each)]
+    evidence += _missing(absent)
     evidence += [_stand_ins(made)] if any(_used(one) for one in made) else []
     broken = {one.subject for one in evidence if one.outcome is Outcome.BROKEN}
     unknown = {one.subject for one in evidence if one.outcome is Outcome.UNKNOWN} - broken
+    unknown = (unknown - {name for names in absent.values() for name in names}) | absent.keys()
     sizes = ", ".join(f"{name} (wave{lookup(name).wavefront_default})" for name in targets)
     good = len(units) - len(broken) - len(unknown)
     rest = [f"{len(broken)} do not" if broken else "", f"{len(unknown)} could not be checked" if unknown else ""]
@@ -66,7 +74,9 @@ def run(job: Job) -> Level:
     return concluded(evidence, summary)
 
 
-def compiled(job: Job, units: Sequence[Unit], targets: Sequence[str], tools: Toolchain, level: str) -> list[Made]:
+def compiled(  # noqa: PLR0913  a run is told what to compile, for what and how
+    job: Job, units: Sequence[Unit], targets: Sequence[str], tools: Toolchain, level: str, *, generate: bool = True
+) -> list[Made]:
     """Compile units for targets, several side by side, and read each unit's host side once.
 
     Args:
@@ -75,14 +85,15 @@ def compiled(job: Job, units: Sequence[Unit], targets: Sequence[str], tools: Too
         targets: The gfx targets.
         tools: The compiler.
         level: Who is told how far it is.
+        generate: Whether code is generated; without, both sides of a unit are read for each target.
     """
     torch = torch_folders() if any(unit.torch for unit in units) else []
     root = translated(job, torch) if any(unit.torch for unit in units) else job.root
     torch = [root / TORCH, *torch]
-    work = _Work(job, tools, root, torch, standard(job.tree))
+    work = _Work(job, tools, root, torch, standard(job.tree), generate)
     tasks: list[Callable[[], Made]] = []
     for unit in units:
-        tasks += [_task(work, unit, target) for target in ("", *targets)]
+        tasks += [_task(work, unit, target) for target in (("", *targets) if generate else targets)]
     made = []
     with ThreadPoolExecutor(job.jobs) as pool:  # each waits for a process of its own
         for done, one in enumerate(pool.map(lambda task: task(), tasks)):
@@ -97,10 +108,37 @@ class _Work(NamedTuple):
     translated: Path
     torch: list[Path]
     standard: str
+    generate: bool
 
 
 def _task(work: _Work, unit: Unit, target: str) -> Callable[[], Made]:
-    return lambda: Made(unit, target, _compile(work, unit, target))
+    def made() -> Made:
+        result = _compile(work, unit, target)
+        return Made(unit, target, result, _elsewhere(work, result) if isinstance(result, HipFailure) else "")
+
+    return made
+
+
+def _elsewhere(work: _Work, failure: HipFailure) -> str:
+    """Return the first file with an error if none is in the project's sources, nor led to from them.
+
+    A header is compiled for what a source gives it: a note of the compiler then names the source.
+    """
+    roots = (work.job.root.resolve(), work.translated)
+    others = (work.translated / TORCH,)
+
+    def own(file: str) -> bool:
+        path = Path(file) if Path(file).is_absolute() else work.job.root / file
+        return any(path.is_relative_to(root) for root in roots) and not any(path.is_relative_to(one) for one in others)
+
+    seen = ""
+    inside = False
+    for one in failure.diagnostics:
+        inside = one.level is not DiagnosticLevel.WARNING and (inside or one.level is DiagnosticLevel.ERROR)
+        if inside and (not one.file or own(one.file)):
+            return ""
+        seen = seen or (one.file if one.level is DiagnosticLevel.ERROR else "")
+    return seen
 
 
 def _compile(work: _Work, unit: Unit, target: str) -> HipObject | HipFailure | Syntax:
@@ -115,12 +153,13 @@ def _compile(work: _Work, unit: Unit, target: str) -> HipObject | HipFailure | S
     if unit.torch:  # what does not name CUDA is not translated, and stands where it stood
         folders += [*work.torch, (job.root / unit.path).parent, *(job.root / folder for folder in unit.folders)]
     source = root / unit.path
+    defines = definitions(job.tree, unit.path).over(unit.defines)
     for _ in range(_ROUNDS):
-        if target:
+        if target and work.generate:
             result: HipObject | HipFailure | Syntax = compile_hip(
                 source,
                 target,
-                defines=unit.defines,
+                defines=defines,
                 include_dirs=folders,
                 options=(work.standard,),
                 within=(job.root.resolve(), work.translated),
@@ -130,12 +169,12 @@ def _compile(work: _Work, unit: Unit, target: str) -> HipObject | HipFailure | S
         else:
             result = check_syntax(
                 source,
-                _ANY,
-                defines=unit.defines,
+                target or _ANY,
+                defines=defines,
                 include_dirs=folders,
                 options=(work.standard, "-Wno-unused-value"),
                 within=(job.root.resolve(), work.translated),
-                host_only=True,
+                host_only=not target,
                 toolchain=work.tools,
             )
         if not isinstance(result, HipFailure) or result.reason is not Failure.MISSING_HEADER:
@@ -156,6 +195,34 @@ _ANY = "gfx942"
 
 
 # -- evidence ----------------------------------------------------------------------------------------------------------
+
+
+def _absent(made: Sequence[Made]) -> dict[str, tuple[str, ...]]:
+    """Return the units of which nothing can be said because headers are not installed, each with those headers."""
+    lacking: dict[str, set[str]] = {}
+    decided: set[str] = set()
+    for one in made:
+        failure = one.result if isinstance(one.result, HipFailure) else None
+        headers = failure.missing_headers if failure and failure.reason is Failure.MISSING_HEADER else ()
+        if headers and (one.elsewhere or not any(is_of_nvidia(header) for header in headers)):
+            lacking.setdefault(one.unit.path, set()).update(headers)
+        elif failure is not None:
+            decided.add(one.unit.path)
+    return {path: tuple(sorted(names)) for path, names in lacking.items() if path not in decided}
+
+
+def _missing(absent: Mapping[str, tuple[str, ...]]) -> list[Evidence]:
+    """Say once of each header that is not installed how to get it, and which units wait for it."""
+    units: dict[str, list[str]] = {}
+    for path, headers in absent.items():
+        for header in headers:
+            units.setdefault(header, []).append(path)
+    found = []
+    for header, paths in sorted(units.items()):
+        shown = ", ".join(paths[:_SHOWN]) + (f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else "")
+        detail = f"{how_to_get(header)} It is needed by {shown}."
+        found.append(Evidence(header, Outcome.UNKNOWN, detail, data={"units": paths}))
+    return found
 
 
 def _evidence(made: Made) -> list[Evidence]:
@@ -196,11 +263,13 @@ def _failure(made: Made, failure: HipFailure, size: int) -> Evidence:
     alien = any(is_of_nvidia(header) for header in failure.missing_headers)
     absent = failure.reason is Failure.MISSING_HEADER and not alien
     ours = bool(failure.stand_ins and failure.errors) and all(_LACKING.search(one.message) for one in failure.errors)
-    undecided = absent or ours or failure.reason in {Failure.TIMED_OUT, Failure.UNREADABLE}
+    undecided = absent or ours or bool(made.elsewhere) or failure.reason in {Failure.TIMED_OUT, Failure.UNREADABLE}
     outcome = Outcome.UNKNOWN if undecided else Outcome.BROKEN
     line = next((one.line for one in failure.errors if one.file.endswith(made.unit.path)), 0)
     side = "" if made.target else "host code: "
     lacking = " ROCm's own header may define it; rocmend's substitute header was used here." if ours else ""
+    if made.elsewhere and not ours:
+        lacking = f" All errors are in headers that are not the project's ({made.elsewhere})."
     data = {"reason": str(failure.reason), "errors": [str(one) for one in failure.errors][:20]}
     return Evidence(
         made.unit.path, outcome, side + failure.message + lacking, line, made.target, size, failure.time_ms, data

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import posixpath
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
@@ -20,6 +20,7 @@ from rocmend.port.verify.job import Job
 
 __all__ = [
     "Unit",
+    "build_files",
     "closure",
     "folder_of_header",
     "reached",
@@ -220,14 +221,19 @@ def standard(tree: Beneath) -> str:
         tree: The project's folder.
     """
     asked = [17]
+    for path in build_files(tree):
+        with contextlib.suppress(OSError, DataError):
+            text = tree.document(path, _MAX_BUILD_BYTES).decode(errors="replace")
+            asked += [int(found) for found in _STANDARD.findall(text)]
+    return f"-std=c++{max(number for number in asked if number in _STANDARDS)}"
+
+
+def build_files(tree: Beneath) -> Iterator[str]:
+    """Yield the files in a project's folder, and in those in it, that say how it is built."""
     for folder in ("", *(name for name in tree.names("") if tree.is_own_folder(name))):
         for path in tree.files(folder):
-            if not any(fnmatchcase(PurePosixPath(path).name, pattern) for pattern in _BUILDS):
-                continue
-            with contextlib.suppress(OSError, DataError):
-                text = tree.document(path, _MAX_BUILD_BYTES).decode(errors="replace")
-                asked += [int(found) for found in _STANDARD.findall(text)]
-    return f"-std=c++{max(number for number in asked if number in _STANDARDS)}"
+            if any(fnmatchcase(PurePosixPath(path).name, pattern) for pattern in _BUILDS):
+                yield path
 
 
 def torch_folders() -> list[Path]:

@@ -21,7 +21,7 @@ from rocmend.port.wave.meetings import Place, barriers, meetings
 from rocmend.port.wave.sites import wave
 from rocmend.port.wave.statements import Statement, statements, walk
 from rocmend.port.wave.tokens import text_at
-from rocmend.port.wave.uniform import same_in_a_block, same_in_a_warp
+from rocmend.port.wave.uniform import same_in_a_warp, same_in_a_wavefront
 
 __all__ = ["Split", "splits"]
 
@@ -106,7 +106,7 @@ def _outside(file: CudaFile, at: int) -> bool:
 def _in_function(
     file: CudaFile, function: Function, body: Statement, places: list[Place], *, barrier: bool
 ) -> Iterator[Split]:
-    same: Callable[[CudaFile, Function, int, int], bool] = same_in_a_block if barrier else same_in_a_warp
+    same: Callable[[CudaFile, Function, int, int], bool] = same_in_a_wavefront if barrier else same_in_a_warp
     for one in walk(body):
         found = _choice(file, one, places) if one.kind == "plain" else _branch(file, body, one, places)
         if found is None:

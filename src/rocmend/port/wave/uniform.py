@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 from rocmend.port.cuda.constants import constant
+from rocmend.port.cuda.declarations import Declaration
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.functions import Function
 from rocmend.port.cuda.lexer import Kind
 from rocmend.port.cuda.structure import Argument, call_at
+from rocmend.port.wave.statements import Statement, statements, walk
 from rocmend.port.wave.tokens import text_at
 from rocmend.port.wave.variables import changed
 
-__all__ = ["same_in_a_block", "same_in_a_warp", "template_parameter"]
+__all__ = ["same_in_a_block", "same_in_a_warp", "same_in_a_wavefront", "template_parameter"]
 
 _WORDS = frozenset(
     b"true false nullptr const constexpr int unsigned long short char float double bool auto static_cast sizeof "
@@ -45,6 +49,9 @@ _THREAD = frozenset(
         ),
     )
 )
+_SIGNS = frozenset((b"=", b"+=", b"-=", b"*=", b"/=", b"%=", b"&=", b"|=", b"^=", b"<<=", b">>="))
+_MOST_ASKED = 512
+"""Questions about variables that change, in one file: each may lead to others."""
 _DEEPEST = 6
 _LONGEST_TEMPLATE = 400
 
@@ -58,15 +65,20 @@ def same_in_a_warp(file: CudaFile, function: Function, first: int, last: int) ->
         first: Index of its first token.
         last: Index after its last one.
     """
-    return _same(file, function, (first, last), warp=True, depth=0)
+    return _same(file, function, (first, last), lanes=32, depth=0)
+
+
+def same_in_a_wavefront(file: CudaFile, function: Function, first: int, last: int) -> bool:
+    """Tell the same of 64 lanes: of a wavefront of any size."""
+    return _same(file, function, (first, last), lanes=64, depth=0) or same_in_a_block(file, function, first, last)
 
 
 def same_in_a_block(file: CudaFile, function: Function, first: int, last: int) -> bool:
     """Tell the same of all threads of a block."""
-    return _same(file, function, (first, last), warp=False, depth=0)
+    return _same(file, function, (first, last), lanes=0, depth=0)
 
 
-def _same(file: CudaFile, function: Function, where: tuple[int, int], *, warp: bool, depth: int) -> bool:
+def _same(file: CudaFile, function: Function, where: tuple[int, int], *, lanes: int, depth: int) -> bool:
     tokens = file.tokens
     at, last = where
     while at < last:
@@ -77,25 +89,25 @@ def _same(file: CudaFile, function: Function, where: tuple[int, int], *, warp: b
             if text_at(file, at + 1) in (b"(", b"<"):
                 return False  # a method may ask which lane it is
             at += 1
-        elif _voted(file, function, at, warp, depth):
+        elif _voted(file, function, at, lanes, depth):
             at = file.partner[at + 1] + 1
-        elif token.text != b"threadIdx" and _known(file, function, at, warp, depth):
+        elif token.text != b"threadIdx" and _known(file, function, at, lanes, depth):
             at += 1
         else:
-            after = _warp_number(file, at, where) if warp else -1
+            after = _warp_number(file, at, where, lanes) if lanes else -1
             if after < 0 or (token.text != b"threadIdx" and not _stands_for_thread(file, function, at)):
                 return False
             at = after
     return True
 
 
-def _voted(file: CudaFile, function: Function, at: int, warp: bool, depth: int) -> bool:
+def _voted(file: CudaFile, function: Function, at: int, lanes: int, depth: int) -> bool:
     """Tell whether a vote of the block stands there, or one of all lanes of a warp that are there.
 
     The latter has no mask, or one that is the same for all: each part of a warp with its own mask has its own result.
     """
     name = file.tokens[at].text
-    call = call_at(file.tokens, file.partner, at) if name in _BLOCK_VOTES or (warp and name in _VOTES) else None
+    call = call_at(file.tokens, file.partner, at) if name in _BLOCK_VOTES or (lanes == 32 and name in _VOTES) else None
     if call is None or depth >= _DEEPEST:
         return False
     if name in _BLOCK_VOTES:
@@ -105,10 +117,10 @@ def _voted(file: CudaFile, function: Function, at: int, warp: bool, depth: int) 
     if not call.args:
         return False
     mask = call.args[0]
-    return _same(file, function, (mask.first, mask.last), warp=True, depth=depth + 1)
+    return _same(file, function, (mask.first, mask.last), lanes=lanes, depth=depth + 1)
 
 
-def _warp_number(file: CudaFile, at: int, where: tuple[int, int]) -> int:
+def _warp_number(file: CudaFile, at: int, where: tuple[int, int], lanes: int) -> int:
     """Return the index after ``threadIdx.x / 32``, ``threadIdx.x >> 5`` or ``threadIdx.x < 64``; -1 for other things.
 
     What stands around it must not bind tighter: ``2 * threadIdx.x / 32`` and ``threadIdx.x < 32 - 1`` are not.
@@ -117,6 +129,7 @@ def _warp_number(file: CudaFile, at: int, where: tuple[int, int]) -> int:
         file: The source.
         at: Index of ``threadIdx`` or of a variable that stands for it.
         where: The expression around it.
+        lanes: How many lanes are to have the same value: 32 or 64.
     """
     tokens = file.tokens
     sign = at + 3 if tokens[at].text == b"threadIdx" else at + 1
@@ -126,12 +139,18 @@ def _warp_number(file: CudaFile, at: int, where: tuple[int, int]) -> int:
     after = tokens[sign + 2].text if sign + 2 < where[1] else b")"
     if tokens[sign].text == b"/":
         fits = (
-            _is_32(file, sign + 1) and (before in _BEFORE_QUOTIENT or _adds(file, at - 1, where[0])) and after != b"."
+            _is_whole(file, sign + 1, lanes)
+            and (before in _BEFORE_QUOTIENT or _adds(file, at - 1, where[0]))
+            and after != b"."
         )
     elif tokens[sign].text == b">>":
-        fits = tokens[sign + 1].text == b"5" and before in _BEFORE_QUOTIENT and after not in _BINDS_TIGHTER - {b">>"}
+        fits = (
+            tokens[sign + 1].text == (b"5" if lanes == 32 else b"6")
+            and before in _BEFORE_QUOTIENT
+            and after not in _BINDS_TIGHTER - {b">>"}
+        )
     else:
-        whole = _is_32(file, sign + 1) or _whole_warps(tokens[sign + 1].text)
+        whole = _is_whole(file, sign + 1, lanes)
         fits = tokens[sign].text in (b"<", b">=") and whole and before in _BEFORE_VALUE and after not in _BINDS_TIGHTER
     return sign + 2 if fits else -1
 
@@ -142,6 +161,17 @@ def _adds(file: CudaFile, sign: int, first: int) -> bool:
         return False
     before = file.tokens[sign - 1]
     return before.kind in (Kind.NAME, Kind.NUMBER) or before.text in (b")", b"]")
+
+
+def _is_whole(file: CudaFile, at: int, lanes: int) -> bool:
+    """Tell whether a token is a multiple of a number of lanes: a number, a constant of the file, or a warp's size."""
+    if lanes == 32 and _is_32(file, at):
+        return True
+    name = file.tokens[at]
+    if name.kind == Kind.NUMBER:
+        return _whole_warps(name.text, lanes)
+    value = constant(file, Argument(name.start, name.end, at, at + 1), name.start)
+    return value is not None and value > 0 and value % lanes == 0
 
 
 def _is_32(file: CudaFile, at: int) -> bool:
@@ -156,9 +186,9 @@ def _is_32(file: CudaFile, at: int) -> bool:
     return not any(template_parameter(file, index) for index in file.names(name.text, shared=False))
 
 
-def _whole_warps(number: bytes) -> bool:
+def _whole_warps(number: bytes, lanes: int) -> bool:
     digits = number.rstrip(b"uUlL")
-    return digits.isdigit() and not digits.startswith(b"0") and int(digits) % 32 == 0
+    return digits.isdigit() and not digits.startswith(b"0") and int(digits) % lanes == 0
 
 
 def _stands_for_thread(file: CudaFile, function: Function, at: int) -> bool:
@@ -171,19 +201,19 @@ def _stands_for_thread(file: CudaFile, function: Function, at: int) -> bool:
 
 
 def _known(  # noqa: PLR0911  each return names one kind of variable
-    file: CudaFile, function: Function, at: int, warp: bool, depth: int
+    file: CudaFile, function: Function, at: int, lanes: int, depth: int
 ) -> bool:
     name = file.tokens[at]
     if text_at(file, at + 1) == b"(" or depth >= _DEEPEST:
         return False
     declared = file.declaration_of(name.text, name.start)
     if declared is None:
-        return _known_name(file, function, name.text, warp, depth)
+        return _known_name(file, function, name.text, lanes, depth)
     if b"constexpr" in declared.qualifiers:
         return True
     if declared.name.start < function.start and _of_a_template(file, function, name.text, function.head):
         return True
-    if changed(file, function, declared):
+    if changed(file, function, declared) and not _changes_alike(file, function, declared, lanes, depth):
         return False
     if any(one.start <= declared.name.start < one.end for one in function.parameters):
         return b"__global__" in function.qualifiers
@@ -193,15 +223,89 @@ def _known(  # noqa: PLR0911  each return names one kind of variable
     value = declared.value
     if value is None:
         return b"__constant__" in declared.qualifiers
-    return _same(file, function, (value.first, value.last), warp=warp, depth=depth + 1)
+    return _same(file, function, (value.first, value.last), lanes=lanes, depth=depth + 1)
 
 
-def _known_name(file: CudaFile, function: Function, name: bytes, warp: bool, depth: int) -> bool:
+class _Question(NamedTuple):
+    """Whether a variable is the same in so many lanes of a function's threads; ``depth`` questions led to this one."""
+
+    function: Function
+    body: Statement
+    lanes: int
+    depth: int
+
+
+class _Asked:
+    """The questions of one file that are being answered, and how many were asked."""
+
+    def __init__(self) -> None:
+        self.open: set[tuple[int, int]] = set()
+        self.number = 0
+
+
+_asked: WeakKeyDictionary[CudaFile, _Asked] = WeakKeyDictionary()
+
+
+def _changes_alike(file: CudaFile, function: Function, declared: Declaration, lanes: int, depth: int) -> bool:
+    """Tell whether all lanes change a variable in the same way: by values of all, in branches that all of them take.
+
+    Each change is a statement of its own. The variable is assumed to be the same in what it becomes and in the branches
+    around the changes: it is, as long as nothing made it different.
+    """
+    key = declared.at, lanes
+    asked = _asked.setdefault(file, _Asked())
+    if key in asked.open:
+        return True
+    asked.number += 1
+    body = statements(file, function)
+    if asked.number > _MOST_ASKED or body is None or changed(file, function, declared, but=_SIGNS):
+        return False
+    if any(text_at(file, at) == b"[" and text_at(file, at + 1) in (b"&", b"=") for at in range(body.first, body.last)):
+        return False  # a lambda is executed where it is called
+    uses = [at for at in file.names(declared.name.text, shared=False) if body.first <= at < body.last]
+    if any(text_at(file, at + 1) in (b".", b"->", b"[") for at in uses):
+        return False  # a part of it may be set alone
+    asked.open.add(key)
+    question = _Question(function, body, lanes, depth + 1)
+    try:
+        return _leaves_alike(file, question) and all(
+            _changes_at(file, question, index)
+            for index in uses
+            if index != declared.at and text_at(file, index + 1) in _SIGNS
+        )
+    finally:
+        asked.open.discard(key)
+
+
+def _changes_at(file: CudaFile, question: _Question, index: int) -> bool:
+    """Tell whether one assignment gives all lanes the same value, and all of them come to it."""
+    end = next((at for at in range(index, question.body.last) if text_at(file, at) == b";"), -1)
+    if end < 0 or text_at(file, index - 1) not in (b";", b"{", b"}", b")", b"else"):
+        return False
+    around = (one for one in walk(question.body) if one.kind != "plain" and one.first < index < one.last)
+    return _alike(file, question, (index + 2, end)) and all(
+        one.condition is None or _alike(file, question, one.condition) for one in around
+    )
+
+
+def _leaves_alike(file: CudaFile, question: _Question) -> bool:
+    """Tell whether no lane leaves a loop before the others."""
+    ends = [one for one in walk(question.body) if one.keyword in (b"break", b"continue", b"goto")]
+    ifs = [one for one in walk(question.body) if one.kind == "if" and one.condition is not None]
+    around = (one for one in ifs if any(one.first < end.first < one.last for end in ends))
+    return all(one.condition is None or _alike(file, question, one.condition) for one in around)
+
+
+def _alike(file: CudaFile, question: _Question, where: tuple[int, int]) -> bool:
+    return _same(file, question.function, where, lanes=question.lanes, depth=question.depth)
+
+
+def _known_name(file: CudaFile, function: Function, name: bytes, lanes: int, depth: int) -> bool:
     """Tell the same of a name that is no variable: a macro, a template's parameter, a constant of another file."""
     macros = file.macros.get(name)
     if macros:
         return all(
-            one.parameters is None and _same(file, function, (one.first, one.last), warp=warp, depth=depth + 1)
+            one.parameters is None and _same(file, function, (one.first, one.last), lanes=lanes, depth=depth + 1)
             for one in macros
         )
     return _of_a_template(file, function, name, 0) or (bool(_CONSTANT.fullmatch(name)) and not _OF_A_LANE.search(name))

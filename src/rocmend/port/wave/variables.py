@@ -8,7 +8,7 @@ from rocmend.port.cuda.functions import Function
 from rocmend.port.cuda.lexer import Kind
 from rocmend.port.wave.tokens import text_at
 
-__all__ = ["changed"]
+__all__ = ["assigned_again", "changed"]
 
 _CHANGES = frozenset((b"=", b"+=", b"-=", b"*=", b"/=", b"%=", b"&=", b"|=", b"^=", b"<<=", b">>=", b"++", b"--"))
 _NO_CALLS = frozenset(
@@ -20,6 +20,13 @@ _BY_VALUE = frozenset(
     b"make_float4 make_int4 __syncthreads_or __syncthreads_and __syncthreads_count".split()
 )
 _BY_VALUE_BEGINNINGS = (b"__shfl", b"__any", b"__all", b"__ballot", b"__reduce_", b"__match_any", b"atomic", b"warp32_")
+
+
+def assigned_again(file: CudaFile, function: Function, declared: Declaration) -> bool:
+    """Tell whether a function assigns to a variable after its declaration, or takes its address."""
+    uses = (at for at in file.names(declared.name.text, shared=False) if at != declared.at)
+    inside = (at for at in uses if function.head <= file.tokens[at].start < function.end)
+    return any(_assigned(file, at, True, frozenset()) or text_at(file, at - 1) == b"&" for at in inside)
 
 
 def changed(file: CudaFile, function: Function, declared: Declaration, *, but: frozenset[bytes] = frozenset()) -> bool:

@@ -34,11 +34,13 @@ class Wait(NamedTuple):
         start: Offset of its first byte.
         end: Offset after its condition.
         one_of_block: Whether only the first thread of a block comes to it.
+        own_block: Whether it does, and waits for what other threads of its own block set.
     """
 
     start: int
     end: int
     one_of_block: bool
+    own_block: bool
 
 
 def waits(file: CudaFile) -> Iterator[Wait]:
@@ -53,7 +55,9 @@ def waits(file: CudaFile) -> Iterator[Wait]:
             if one.kind == "loop" and one.condition is not None and _waits(file, one):
                 tokens = file.tokens
                 end = max(tokens[one.first].end, tokens[one.condition[1]].end)
-                yield Wait(tokens[one.first].start, end, _first_thread(file, body, one))
+                branch = _first_thread(file, body, one)
+                own = branch is not None and _of_own_block(file, body, branch, one)
+                yield Wait(tokens[one.first].start, end, branch is not None, own)
 
 
 _OF_A_DEVICE = re.compile(
@@ -218,16 +222,39 @@ def _retries(file: CudaFile, body: Statement, names: set[bytes]) -> bool:
     return len(numbers) >= (2 if texts[called] == b"atomicCAS" else 1)
 
 
-def _first_thread(file: CudaFile, body: Statement, loop: Statement) -> bool:
-    """Tell whether a branch around a loop lets only the first thread of a block in, whose threads are in a row."""
+def _of_own_block(file: CudaFile, body: Statement, branch: Statement, loop: Statement) -> bool:
+    """Tell whether a loop waits for shared memory, or for what the other threads of the block write in that kernel."""
+    tokens = file.tokens
+    first, last = loop.first, max(loop.last, loop.condition[1] if loop.condition else 0)
+    for index in range(first, last):
+        token = tokens[index]
+        declared = file.declaration_of(token.text, token.start) if token.kind == Kind.NAME else None
+        if declared is None:
+            continue
+        if b"__shared__" in declared.qualifiers | set(declared.type.split()):
+            return True
+        end = file.partner[index + 1] + 1 if text_at(file, index + 1) == b"[" and index + 1 in file.partner else 0
+        if not end or b"blockIdx" not in file.data[token.start : tokens[end - 1].end]:
+            continue
+        place = [one.text for one in tokens[index:end]]
+        for other in file.names(token.text):
+            outside = body.first <= other < body.last and not branch.parts[0].first <= other < branch.parts[0].last
+            same = [one.text for one in tokens[other : other + len(place)]] == place
+            if outside and same and text_at(file, other + len(place)) in _CHANGES:
+                return True
+    return False
+
+
+def _first_thread(file: CudaFile, body: Statement, loop: Statement) -> Statement | None:
+    """Return the branch around a loop that lets only the first thread of a block in, whose threads are in a row."""
     rows = _several_rows(file, body)
     for one in walk(body):
         if one.kind == "if" and one.condition is not None and one.parts[0].first <= loop.first < one.parts[0].last:
             texts = b"".join(token.text for token in file.tokens[one.condition[0] : one.condition[1]])
             alone = not rows or b"threadIdx.y==0" in texts
             if alone and b"||" not in texts and (b"threadIdx.x==0" in texts or texts == b"!threadIdx.x"):
-                return True
-    return False
+                return one
+    return None
 
 
 def _several_rows(file: CudaFile, body: Statement) -> bool:

@@ -2,7 +2,7 @@
 
 What it does:
   Sums the `__shared__` arrays of a kernel if their sizes are constant, and reads constant sizes passed to
-  `cudaFuncSetAttribute`.
+  `cudaFuncSetAttribute` or to a launch, by variables that nothing changes too.
 
 Why it matters:
   A workgroup has 64 KiB of LDS on every AMD GPU but gfx950 (160 KiB). A kernel with more static LDS does not compile;
@@ -27,8 +27,10 @@ from rocmend.port.cuda.constants import constant, size_of
 from rocmend.port.cuda.declarations import Declaration, declared_at
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.functions import Function
+from rocmend.port.cuda.structure import Argument
 from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
+from rocmend.port.wave.variables import assigned_again
 
 _LDS_BYTES = 65536
 _REMEDY = "Use a smaller tile, or process it in parts: a workgroup has 64 KiB of LDS (160 KiB on gfx950)."
@@ -41,7 +43,7 @@ _ATTRIBUTE = b"cudaFuncAttributeMaxDynamicSharedMemorySize"
     Language.CUDA,
     severity=Severity.ERROR,
     outcome=Outcome.MANUAL,
-    triggers=(b"__shared__", b"MaxDynamicSharedMemorySize"),
+    triggers=(b"__shared__", b"MaxDynamicSharedMemorySize", b"<<<"),
     sources=("https://llvm.org/docs/AMDGPUUsage.html", "measured: clang 21, `local memory limit exceeded`"),
     valid=(
         "__global__ void k() {\n  __shared__ float tile[64][256];\n}\n",
@@ -52,6 +54,12 @@ _ATTRIBUTE = b"cudaFuncAttributeMaxDynamicSharedMemorySize"
     invalid=(
         Case("#define N 128\n__global__ void k() {\n  __shared__ float a[N][N];\n  __shared__ int b[1];\n}\n", None),
         Case("void f() { cudaFuncSetAttribute(k, cudaFuncAttributeMaxDynamicSharedMemorySize, 96 * 1024); }\n", None),
+        Case(
+            "void f() {\n  size_t bytes = 96 * 1024;\n"
+            "  cudaFuncSetAttribute(k, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);\n}\n",
+            None,
+        ),
+        Case("void f() {\n  int bytes = 2 * 48 * 1024;\n  k<<<1, 256, bytes>>>();\n}\n", None),
         Case("void f(int n) {\n  cudaFuncSetAttribute(k, cudaFuncAttributeMaxDynamicSharedMemorySize, n);\n}\n", None),
     ),
 )
@@ -110,7 +118,7 @@ def _asked(file: CudaFile) -> Iterator[Found]:
     for call in file.calls(b"cudaFuncSetAttribute", b"hipFuncSetAttribute"):
         if len(call.args) != 3 or _ATTRIBUTE not in file.data[call.args[1].start : call.args[1].end]:
             continue
-        size = constant(file, call.args[2], call.start)
+        size = _size(file, call.args[2], call.start)
         if size is None:
             yield Found(
                 call.start,
@@ -121,3 +129,19 @@ def _asked(file: CudaFile) -> Iterator[Found]:
             )
         elif size > _LDS_BYTES:
             yield Found(call.start, call.end, f"{size} bytes of dynamic LDS are requested", remedy=_REMEDY)
+    for launch in file.launches():
+        size = _size(file, launch.config[2], launch.start) if len(launch.config) > 2 else None
+        if size is not None and size > _LDS_BYTES:
+            yield Found(launch.start, launch.end, f"{size} bytes of dynamic LDS are requested", remedy=_REMEDY)
+
+
+def _size(file: CudaFile, size: Argument, at: int) -> int | None:
+    """Return a size in bytes, also that of a local variable that nothing changes."""
+    known = constant(file, size, at)
+    function = file.function_at(at)
+    if known is not None or function is None or size.last - size.first != 1:
+        return known
+    declared = file.declaration_of(file.tokens[size.first].text, at)
+    if declared is None or declared.value is None or assigned_again(file, function, declared):
+        return None
+    return constant(file, declared.value, declared.name.start)

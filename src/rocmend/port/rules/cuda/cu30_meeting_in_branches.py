@@ -68,6 +68,11 @@ from rocmend.port.wave.intrinsics import TRIGGERS
             "__device__ int f(int v) {\n  if (v > 3) v = __shfl_sync(__activemask(), v, 0);\n"
             "  else v = __shfl_sync(__activemask(), v, 1);\n  return v;\n}\n"
         ),
+        (
+            "constexpr int kThreads = 128;\n__global__ void f(int* x) {\n  if (threadIdx.x < kThreads) {\n"
+            "    x[0] = 1;\n    __syncthreads();\n  } else {\n    __syncthreads();\n  }\n"
+            "  if (threadIdx.x / 64 == 1) __syncthreads(); else __syncthreads();\n}\n"
+        ),
         "__device__ int f(int v, int lane) {\n  if (lane < 16) v = __shfl_sync(0xffff, v, 0);\n  return v;\n}\n",
     ),
     invalid=(

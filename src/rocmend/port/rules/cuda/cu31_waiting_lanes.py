@@ -3,7 +3,8 @@
 ## What it does
 
 Reports device-code loops that only poll a value until another thread changes it: spin locks by
-`atomicCAS` or `atomicExch`, flags in memory. A wait of a block's first thread alone is noted.
+`atomicCAS` or `atomicExch`, flags in memory. A wait of a block's first thread alone is for another block, or for the
+rest of its own one.
 
 ## Why it matters
 
@@ -11,15 +12,21 @@ Since Volta each lane makes independent progress. The lanes of a wavefront do no
 are stopped, so a lane that waits for another lane of its wavefront waits forever. On gfx9 a wavefront holds two of
 CUDA's warps: a lock that only one lane of each warp takes, safe on every NVIDIA GPU, hangs there.
 
+A block that waits for another one hangs if that one is not resident. How many are depends on registers, LDS, the
+number of compute units and the second argument of `__launch_bounds__`, which all differ on AMD.
+
 ## Use instead
 
 Let one thread of a block wait, with the others at `__syncthreads()`; move the critical section into the loop (`if
-(taken) { …; release; done = true; }`); or use atomic operations instead of locks.
+(taken) { …; release; done = true; }`); or use atomic operations instead of locks. Blocks that wait for each other: a
+cooperative launch (`hipLaunchCooperativeKernel`), which fails where they do not fit, or a grid from
+`hipOccupancyMaxActiveBlocksPerMultiprocessor`.
 
 ## Fix safety
 
 For a person. Loops that repeat an atomic operation until it succeeds (`do { assumed = old; … } while (assumed !=
-old)`) wait for no other thread and are not reported.
+old)`) wait for no other thread and are not reported. A file that launches cooperatively or asks for the occupancy has
+taken care of blocks that wait: these are a note.
 
 ## References
 
@@ -36,6 +43,9 @@ from rocmend.port.cuda.file import CudaFile
 from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 from rocmend.port.wave.waiting import waits
+
+_BLOCKS = "the block's first thread waits for another block: all of them have to be resident at once"
+_SEES_TO_IT = (b"LaunchCooperativeKernel", b"MaxActiveBlocks", b"cudaLaunchAttributeCooperative")
 
 
 @rule(
@@ -96,6 +106,16 @@ from rocmend.port.wave.waiting import waits
         Case("__device__ void lock(int* mutex) {\n  while (atomicExch(mutex, 1))\n    ;\n}\n", None),
         Case("__device__ void f(volatile int* flags, int i) {\n  while (flags[i] == 0);\n}\n", None),
         Case(
+            "__global__ void f() {\n  __shared__ volatile int flag;\n  if (threadIdx.x == 0) {\n"
+            "    while (flag == 0);\n  } else {\n    flag = 1;\n  }\n}\n",
+            None,
+        ),
+        Case(
+            "__global__ void f(volatile int* done) {\n  if (threadIdx.x == 0) {\n"
+            "    while (done[blockIdx.x] == 0);\n  } else {\n    done[blockIdx.x] = 1;\n  }\n}\n",
+            None,
+        ),
+        Case(
             (
                 "__global__ void f(volatile int* flags) {\n  if (threadIdx.x == 0) {\n"
                 "    while (flags[0] == 0);\n  }\n}\n"
@@ -107,13 +127,23 @@ from rocmend.port.wave.waiting import waits
 def waiting_lanes(file: CudaFile) -> Iterator[Found]:
     """Yield the loops."""
     for wait in waits(file):
+        if wait.own_block:
+            yield Found(
+                wait.start,
+                wait.end,
+                "the block's first thread waits for its own block, which makes no progress in its wavefront meanwhile",
+                remedy="Use __syncthreads(), or set the flag before the branch.",
+            )
+            continue
+        if wait.one_of_block and _resident(file):
+            yield Found(wait.start, wait.end, _BLOCKS, outcome=Outcome.NOTE, severity=Severity.ADVICE)
+            continue
         if wait.one_of_block:
             yield Found(
                 wait.start,
                 wait.end,
-                "the block's first thread waits for another block: all blocks must be resident at once, on AMD too",
-                outcome=Outcome.NOTE,
-                severity=Severity.ADVICE,
+                f"{_BLOCKS}. How many are depends on the GPU, and on __launch_bounds__",
+                remedy="Launch it with hipLaunchCooperativeKernel, or size the grid by the occupancy on this GPU.",
             )
             continue
         yield Found(
@@ -122,3 +152,8 @@ def waiting_lanes(file: CudaFile) -> Iterator[Found]:
             "this loop waits for another thread, which makes no progress while a lane of its wavefront spins",
             remedy=("Let one thread of the block wait, move the critical section into the loop, or use atomics."),
         )
+
+
+def _resident(file: CudaFile) -> bool:
+    """Tell whether a file sees to it that the blocks of a grid are resident at once."""
+    return any(name in file.data for name in _SEES_TO_IT)

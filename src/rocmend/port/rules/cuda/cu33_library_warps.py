@@ -30,6 +30,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rocmend.core.records import Severity
+from rocmend.port.cuda.constants import constant
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.structure import arguments, template_end
 from rocmend.port.records import Edit, Language, Outcome
@@ -46,6 +47,8 @@ _FIXED = {
     b"WarpMergeSort": 2,
 }
 """How many template arguments come before the number of threads."""
+_ROCPRIM = {b"warp_reduce": 1, b"warp_scan": 1, b"warp_exchange": 2, b"warp_load": 2, b"warp_store": 2, b"warp_sort": 1}
+"""The same of rocPRIM's."""
 _WIDTHS = {
     b"CUB_PTX_WARP_THREADS": b"32",
     b"CUB_WARP_THREADS": b"32",
@@ -92,6 +95,7 @@ _DEEPEST = 4
         b"WarpStore",
         b"WarpMergeSort",
         b"WarpStriped",
+        *_ROCPRIM,
     ),
     sources=(
         "https://nvidia.github.io/cccl/cub/",
@@ -100,6 +104,7 @@ _DEEPEST = 4
     valid=(
         "using R = cub::WarpReduce<float, 32>;\n",
         "using R = cub::WarpReduce<float, 16>;\n",
+        "using R = rocprim::warp_reduce<float, 32>;\nusing S = rocprim::warp_scan<float>;\n",
         "template <typename T>\nstruct WarpReduce {\n  T value;\n};\nWarpReduce<float> r;\n",
     ),
     invalid=(
@@ -123,6 +128,8 @@ _DEEPEST = 4
         gated("using Reduce = cub::WarpReduce<float>;", "using Reduce = cub::WarpReduce<float, 32>;"),
         gated("  typedef cub::WarpScan<int> Scan;", "  typedef cub::WarpScan<int, 32> Scan;", "void f() {\n", "}\n"),
         Case("__device__ void f(int (&v)[4]) {\n  cub::LoadDirectWarpStriped(threadIdx.x, p, v);\n}\n", None),
+        Case("using R = rocprim::warp_reduce<float, 64>;\n", None),
+        Case("#ifdef USE_ROCM\nusing R = hipcub::WarpReduce<float, 64>;\n#endif\n", None),
         Case("template <int N>\nusing R = cub::WarpReduce<float, N>;\n", None),
     ),
 )
@@ -130,6 +137,7 @@ def library_warps(file: CudaFile) -> Iterator[Found]:
     """Yield them."""
     yield from _lanes(file)
     yield from _striped(file)
+    yield from _of_64_lanes(file)
     for index in file.names(*_FIXED):
         token = file.tokens[index]
         after = index + 1
@@ -155,6 +163,25 @@ def library_warps(file: CudaFile) -> Iterator[Found]:
             )
         else:
             yield _manual(token.start, file.tokens[end].end, f"{name.decode()} is wavefront-wide in hipCUB")
+
+
+def _of_64_lanes(file: CudaFile) -> Iterator[Found]:
+    """Yield the collectives of rocPRIM and hipCUB, also in code for ROCm alone, that need a wavefront of 64 lanes."""
+    for index in file.names(*_ROCPRIM, *_FIXED, shared=False):
+        token = file.tokens[index]
+        spaces = {b"rocprim"} if token.text in _ROCPRIM else {b"hipcub"}
+        after = index + 1
+        if text_at(file, index - 1) != b"::" or text_at(file, index - 2) not in spaces or text_at(file, after) != b"<":
+            continue
+        end = template_end(file.tokens, file.partner, after)
+        given = arguments(file.tokens, file.partner, after, end) if end > 0 and file.on_rocm(token.start) else []
+        place = _FIXED[token.text] if token.text in _FIXED else _ROCPRIM[token.text]
+        width = constant(file, given[place], token.start) if len(given) > place else None
+        if width is not None and width > 32:
+            name = f"{text_at(file, index - 2).decode()}::{token.text.decode()}"
+            what = f"{name} has {width} lanes, and a wavefront has 32 on RDNA"
+            remedy = "Use 32 lanes, or select the number per gfx target."
+            yield Found(token.start, file.tokens[end].end, what, outcome=Outcome.MANUAL, remedy=remedy)
 
 
 def _lanes(file: CudaFile) -> Iterator[Found]:

@@ -16,7 +16,9 @@ Use instead:
   loaded for gfx942 (a factor of two in their scales, 0x80 to zero).
 
 Fix safety:
-  Nothing is rewritten: which format is right depends on the target and on where the bytes come from.
+  The compatibility header gives CUDA's names HIP's OCP types, which hold the same bytes. HIP has no device code of
+  these for gfx942, and says so when it compiles. Nothing else is rewritten: which format is right depends on the
+  target and on where the bytes come from.
 
 References:
   ROCm documentation, "Precision support" and "Low precision floating-point types" of HIP. OCP 8-bit floating point

@@ -16,9 +16,9 @@ The default on ROCm: float32 matmuls are float32. Enable it on a target once its
 
 ## Fix safety
 
-Safe: the setting is not changed on ROCm, which keeps full float32 precision. A suggestion where the value comes from
-elsewhere, since whoever sets it there may ask for TF32 on purpose. A value that was read from the switch and is put
-back is left alone.
+A suggestion: the project chose speed over the last digits, and where a target has TF32 it may want the same. Only
+Transformers' `tf32=True` is rewritten by itself, since it is an error on ROCm. A value that was read from the switch
+and is put back is left alone.
 
 ## References
 
@@ -64,7 +64,7 @@ _ARGUMENTS = tuple(
     "TF32 switched on",
     Language.PYTHON,
     severity=Severity.WARNING,
-    outcome=Outcome.AUTO,
+    outcome=Outcome.SUGGEST,
     triggers=(b"tf32", b"fp32_precision"),
     sources=(
         "https://github.com/pytorch/pytorch/issues/188168",
@@ -112,25 +112,26 @@ def tf32(file: PythonFile) -> Iterable[Found]:
         edits = block_gate(file, run[0], run[-1], None)
         if not edits and len(run) == 1 and sure:
             edits = expression_gate(file, values[0], _off(file, values[0]))
-        yield _found(file, run[0], edits, sure)
+        yield _found(file, run[0], edits)
     for value in dict.fromkeys(one.value for one in found if one.statement is None):
         sure = file.values(value)[1] and _alike(file, value)
-        yield _found(file, value, expression_gate(file, value, _off(file, value)) if sure else (), sure)
+        yield _found(file, value, expression_gate(file, value, _off(file, value)) if sure else ())
     for call in file.on_rocm_calls(*_ARGUMENTS):
         for argument in file.arguments(call, "tf32"):
             if file.values(argument.value) == ({True}, True):
                 edits = expression_gate(file, argument.value, "None")
-                yield _found(file, argument.value, edits, not argument.shared)
+                outcome = Outcome.SUGGEST if argument.shared else Outcome.AUTO
+                yield _found(file, argument.value, edits, outcome)
 
 
-def _found(file: PythonFile, node: ast.AST, edits: tuple[Edit, ...], sure: bool) -> Found:
+def _found(file: PythonFile, node: ast.AST, edits: tuple[Edit, ...], outcome: Outcome = Outcome.SUGGEST) -> Found:
     return gated(
         file,
         node,
         edits,
         message="TF32 is enabled: on ROCm support depends on the gfx target, and numerical differences were reported",
         remedy="Do not set it on ROCm.",
-        outcome=None if sure else Outcome.SUGGEST,
+        outcome=outcome,
     )
 
 

@@ -14,7 +14,8 @@ The default on ROCm: MIOpen's own choice, which its databases provide immediatel
 
 ## Fix safety
 
-Safe: it changes which algorithm is chosen, within the library's own accuracy.
+A suggestion: the project chose it, and for shapes that repeat the minutes may pay off. Results stay within the
+library's own accuracy either way.
 
 ## References
 
@@ -42,7 +43,7 @@ _SWITCH = "torch.backends.cudnn.benchmark"
     "cudnn.benchmark switched on",
     Language.PYTHON,
     severity=Severity.INFO,
-    outcome=Outcome.AUTO,
+    outcome=Outcome.SUGGEST,
     triggers=(b"cudnn",),
     sources=("https://rocm.docs.amd.com/projects/MIOpen/en/latest/how-to/find-and-immediate.html",),
     valid=(

@@ -31,6 +31,7 @@ lines. In Dockerfiles the rewrite is a suggestion, because the base image must b
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from functools import lru_cache
 
@@ -39,11 +40,14 @@ from rocmend.port.build.dependencies import labelled_build
 from rocmend.port.build.file import TextFile
 from rocmend.port.build.found import note
 from rocmend.port.build.indexes import Serves, serves
-from rocmend.port.build.kinds import paths
+from rocmend.port.build.kinds import Kind, paths
 from rocmend.port.build.leave import KINDS, dependencies, left_out, pinned
 from rocmend.port.build.packages import Role
 from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
+
+_OF_CPU = re.compile(r"/whl/(?:nightly/|test/)?cpu\b|%2Bcpu|\+cpu\b")
+"""What says that a list is for machines without a GPU: documentation, tests, CI."""
 
 
 @lru_cache(maxsize=4)
@@ -98,6 +102,7 @@ def _of_cpu(file: TextFile, start: int, end: int) -> bool:
             "FROM python:3.12\nRUN apt-get update && \\\n    # the framework\n    pip install einops\n",
             "Dockerfile",
         ),
+        Case("--index-url https://example.org/whl/cpu\ntorch==2.7.1\nsphinx\n", None, "docs/requirements.txt"),
         Case("pip install torch --extra-index-url https://example.org/whl/rocm6.4\n", None, "install.sh"),
         Case('[project]\nname = "a"\ndependencies = ["numpy", "torch==2.7.1"]\n', None, "pyproject.toml"),
         Case('[project]\nname = "a"\ndependencies = ["torch==2.6.0+cu124"]\n', None, "pyproject.toml"),
@@ -113,6 +118,10 @@ def check(file: TextFile) -> Iterable[Found]:
             message = f"{name} is the default index's CUDA build if that is a newer release than the ROCm index's."
             remedy = "Use only the ROCm index for it (--index-url), or require a release that the ROCm index has."
             yield note((dependency.start, dependency.end), message, remedy, Severity.WARNING)
+            continue
+        if file.kind is Kind.REQUIREMENTS and _OF_CPU.search(file.text):
+            message = f"{name} is a build for the CPU, as the whole list is: it is none of those that ROCm needs."
+            yield note((dependency.start, dependency.end), message, "On ROCm do not install it.", Severity.INFO)
             continue
         held = pinned(dependency)
         command = file.command_at(dependency.start)

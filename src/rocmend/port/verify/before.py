@@ -1,0 +1,129 @@
+"""What of a project's own code for ROCm compiles before a port is written, and no longer would after it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from rocmend.codeobject.hip import Failure, HipFailure
+from rocmend.codeobject.hip.toolchain import NoToolchainError, find_toolchain
+from rocmend.core.beneath import Beneath
+from rocmend.core.errors import DataError
+from rocmend.core.scratch import ScratchFolder
+from rocmend.port.records import Change
+from rocmend.port.verify.compiles import Made, compiled
+from rocmend.port.verify.job import Job, Progress
+from rocmend.port.verify.units import Unit, build_files, closure, reached, units
+
+__all__ = ["Comparison", "Lost", "compared"]
+
+_FOR_ROCM = re.compile(rb"\b(?:USE_ROCM|__HIP_PLATFORM_AMD__|__HIP_PLATFORM_HCC__|__HIPCC__|USE_HIP)\b|hip/hip_runtime")
+
+
+_WAVE64 = "gfx942"
+"""Read for where no target is asked for: code that counts on 32 lanes is wrong there."""
+
+
+class Lost(NamedTuple):
+    """A translation unit that compiles before a port and not after it.
+
+    Attributes:
+        path: Relative to the project.
+        target: The gfx target.
+        error: What the compiler says.
+    """
+
+    path: str
+    target: str
+    error: str
+
+
+class Comparison(NamedTuple):
+    """How a project and its port compile as HIP.
+
+    Attributes:
+        lost: What no longer compiles.
+        units: How many units with code for ROCm of the project's own the port reaches.
+        before: How many of them compile without it.
+        why_not: Why nothing was compiled; empty where it was, or there is nothing to compare.
+    """
+
+    lost: tuple[Lost, ...] = ()
+    units: int = 0
+    before: int = 0
+    why_not: str = ""
+
+
+def compared(
+    root: Path, changes: Sequence[Change], targets: Sequence[str], *, progress: Progress | None = None, jobs: int = 2
+) -> Comparison:
+    """Compile what a port changes of a project's own code for ROCm, as it is and as it would be.
+
+    Args:
+        root: The project's folder.
+        changes: What the port would write.
+        targets: The gfx targets that it is for.
+        progress: Is told how far it is.
+        jobs: Compilers at once.
+    """
+    changed = [change.path for change in changes]
+    with Job(root, targets, progress, jobs=jobs) as before:
+        if not any(_FOR_ROCM.search(data) for data in before.sources.values()):
+            return Comparison()
+        concerned = [
+            unit for unit in reached(units(before.sources), before.sources, changed) if _for_rocm(unit, before)
+        ]
+        if not concerned:
+            return Comparison()
+        try:
+            tools = find_toolchain()
+        except NoToolchainError as error:
+            return Comparison(units=len(concerned), why_not=str(error))
+        wanted = before.targets or (_WAVE64,)
+        good = _good(compiled(before, concerned, wanted, tools, "before", generate=False))
+        if not good:
+            return Comparison(units=len(concerned))
+        with ScratchFolder("port") as scratch:
+            copy = scratch / "project"
+            copy.mkdir()
+            _copied(before, copy, changes)
+            with Job(copy, wanted, progress, jobs=jobs) as after:
+                again = [unit for unit in units(after.sources) if any(unit.path == path for path, _ in good)]
+                made = compiled(after, again, wanted, tools, "after", generate=False)
+                lost = tuple(sorted(_lost(made, good, copy)))
+        return Comparison(lost, len(concerned), len({path for path, _ in good}))
+
+
+def _for_rocm(unit: Unit, job: Job) -> bool:
+    return any(_FOR_ROCM.search(job.sources[path]) for path in closure(unit.path, job.sources))
+
+
+def _good(made: Sequence[Made]) -> set[tuple[str, str]]:
+    return {(one.unit.path, one.target) for one in made if not isinstance(one.result, HipFailure)}
+
+
+def _lost(made: Sequence[Made], good: set[tuple[str, str]], copy: Path) -> Iterator[Lost]:
+    for one in made:
+        failure = one.result if (one.unit.path, one.target) in good else None
+        # a compiler that took too long says nothing on a machine that has other work
+        if isinstance(failure, HipFailure) and failure.reason is not Failure.TIMED_OUT:
+            yield Lost(one.unit.path, one.target, failure.message.replace(f"{copy}/", ""))
+
+
+def _copied(job: Job, copy: Path, changes: Sequence[Change]) -> None:
+    """Write the sources of a project and what says how they are built, with changes made."""
+    wanted = {*job.paths, *job.sources, *build_files(job.tree)}
+    made = {change.path: change.after for change in changes}
+    with Beneath(copy) as tree:
+        for path in sorted(wanted - made.keys()):
+            try:
+                data = job.sources.get(path) or job.read(path)
+            except DataError:
+                continue
+            if data is not None:
+                tree.put(str(PurePosixPath(path)), data)
+        for path, after in made.items():
+            if after is not None:
+                tree.put(path, after)

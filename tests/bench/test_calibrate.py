@@ -1,0 +1,91 @@
+"""Batch sizes are found by few runs of many and many of few; what is said rests on the last round alone."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rocmend.bench.calibration import Beginning, Calibration
+from rocmend.bench.case import Case
+from rocmend.bench.llama.build import Build, Help
+from rocmend.bench.llama.calibrate import SIZES, Calibrator, Options
+from rocmend.bench.measure import Effort
+from rocmend.bench.session import Block, Prepared, Session, Subject
+from rocmend.bench.suites.llama import QUICK, STANDARD
+from rocmend.core.verdict import Verdict
+
+CASE = Case("llama/m/pp2048", "llama", {"prompt": 2048, "generate": 0, "depth": 0}, "tok/s", 2048, "pp2048")
+HELP = Help({"-m": "", "-b": "", "-ub": ""}, {"-ub": "512", "-b": "2048"})
+Fault = Callable[[int], Block | None]
+
+
+class _Simulated(Session):
+    """A size whose starts differ from each other by noise; repetitions of one start hardly do."""
+
+    def __init__(self, options: Options, speeds: dict[int, float], draw: random.Random, fault: Fault) -> None:
+        self.size = options.get("ubatch", 512)
+        self._seconds, self._draw, self._fault = 1 / speeds.get(self.size, 1.0), draw, fault
+
+    def prepare(self, case: Case) -> Prepared:
+        del case
+        return Prepared(Verdict.PASS, subject=Subject("gfx1151", "ROCm0", "Radeon"))
+
+    def block(self, case: Case, time_s: float, least: int = 1) -> Block:
+        del case, time_s
+        start = self._seconds * (1 + self._draw.gauss(0, 0.02))
+        return self._fault(self.size) or Block(tuple(start * (1 + self._draw.gauss(0, 0.002)) for _ in range(least)))
+
+    def close(self) -> None:
+        """Nothing runs."""
+
+
+def found(
+    speeds: dict[int, float], seed: int = 1, effort: Effort = STANDARD, fault: Fault = lambda _size: None
+) -> Calibration | None:
+    draw = random.Random(seed)  # noqa: S311  it draws times
+    beginning = Beginning(("rocm",), effort, (), lambda _found: None, lambda _text: None, lambda: False)
+    build = Build("", Path("llama-bench"), HELP)
+    return Calibrator(
+        "rocm", CASE, build, SIZES, lambda options, _: _Simulated(options, speeds, draw, fault), beginning
+    ).find()
+
+
+@pytest.mark.parametrize("effort", [QUICK, STANDARD])
+def test_of_sizes_that_are_alike_the_default_stays(effort: Effort) -> None:
+    chosen = [one.chosen for seed in range(100) if (one := found({}, seed, effort)) is not None]
+    assert len(chosen) == 100
+    assert sum(one != {"ubatch": 512} for one in chosen) <= 5
+
+
+def test_a_size_that_is_a_tenth_faster_is_found() -> None:
+    speeds = {64: 0.5, 128: 0.7, 256: 0.9, 2048: 1.1}
+    chosen = [one.chosen for seed in range(100) if (one := found(speeds, seed)) is not None]
+    assert sum(one == {"ubatch": 2048} for one in chosen) >= 90
+
+
+def test_a_larger_size_is_taken_only_where_it_is_shown_to_be_faster_than_a_smaller_one() -> None:
+    one = found({64: 0.5, 128: 0.6, 256: 0.7, 1024: 1.3, 2048: 1.302})
+    assert one is not None
+    assert one.chosen == {"ubatch": 1024}
+    by = {item.name: item for item in one.tried}
+    assert {name for name, item in by.items() if item.low is not None} >= {"512", "1024", "2048"}
+    assert (by["64"].low, by["64"].rounds, by["1024"].rounds) == (None, 1, 3)
+
+
+def test_a_size_that_fails_is_out_and_one_that_resets_the_gpu_ends_it() -> None:
+    oom = Block((), Verdict.OOM, "failed to allocate")
+    one = found({64: 0.5, 1024: 1.3}, fault=lambda size: oom if size in {512, 2048} else None)
+    assert one is not None
+    assert one.chosen["ubatch"] == 1024
+    assert one.compared_with != "512"
+    assert "512 oom" in one.text
+    reset = Block((), Verdict.GPU_RESET, "the GPU was reset", quarantine="the GPU was reset")
+    one = found({}, fault=lambda size: reset if size == 128 else None)
+    assert one is not None
+    assert (one.chosen, one.quarantine) == ({}, "the GPU was reset")
+    everything = found({}, fault=lambda _size: oom)
+    assert everything is not None
+    assert (everything.chosen, everything.text) == ({}, "no size gave a figure")
