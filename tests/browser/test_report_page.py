@@ -426,7 +426,7 @@ for (const card of document.querySelectorAll(".picture.plot")) {
     if (at.width && (at.left < seen.left || at.right > seen.right)) cut.push(`${card.textContent.trim().slice(0, 20)}: ${one.tagName}`);
   }
 }
-for (const one of document.querySelectorAll("table.dense tbody th")) if (one.offsetHeight > 60) cut.push(`row: ${one.textContent}`);
+for (const one of document.querySelectorAll("table.dense:not(.figures *) tbody th")) if (one.offsetHeight > 60) cut.push(`row: ${one.textContent}`);
 return cut;
 """  # noqa: E501
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,15 +12,18 @@ import msgspec
 import pytest
 
 from rocmend.bench.case import Case, Setting
-from rocmend.bench.records import BenchRun, Measured
+from rocmend.bench.records import BenchRun, Measured, evidence_of
 from rocmend.bench.session import Prepared, Subject
 from rocmend.bench.stats import summarize
 from rocmend.bench.suite import Bound
 from rocmend.bench.suites import gemm_cases
-from rocmend.cli.views.bench import run_document
+from rocmend.cli.views.bench import run_document, run_summary
+from rocmend.cli.views.bench_figures import interval_text
+from rocmend.cli.views.store import record_document
 from rocmend.core.verdict import Verdict
 from rocmend.report import markdown, terminal
 from rocmend.report.document import Tone
+from rocmend.store.records import StoredEvidence
 
 from .conftest import Done
 
@@ -128,6 +132,23 @@ def test_a_run_answers_first_and_shows_figures_side_by_side() -> None:
     drawn = io.StringIO()
     terminal.render(document, drawn, width=80)
     assert max(map(len, drawn.getvalue().splitlines())) <= 80
+
+
+def test_a_figure_with_an_interval_that_says_nothing_is_uncertain_and_busy_ones_are_no_answer() -> None:
+    one = _measured(Case("gemm/a", "gemm", {}, "TFLOPS", 4e12), Setting("default"), 1.0)
+    assert one.summary is not None
+    wild = msgspec.structs.replace(one, summary=msgspec.structs.replace(one.summary, low=1e-9, high=9.0))
+    assert interval_text(wild) == "4.0, uncertain"
+    busy = msgspec.structs.replace(one, waited=(0.84,) * 6)
+    summary, _ = run_summary(BenchRun("g", "gemm", "Matrix products", (one.setting,), (busy,)))
+    assert summary == "1 of 1 figure measured on Radeon 8060S (gfx1151)."
+
+
+def test_a_record_of_a_benchmark_says_its_figure_first() -> None:
+    one = _measured(Case("gemm/a", "gemm", {}, "TFLOPS", 4e12), Setting("default"), 1.0)
+    document = record_document(StoredEvidence("1", evidence_of(one, "g")), None, {})
+    assert re.fullmatch(r"pass: 3\.99\d+ ±0\.\d+ TFLOPS", document.summary)
+    assert "case=id" not in markdown.render(document)
 
 
 def test_a_figure_whose_clocks_were_not_steady_is_marked_and_says_why() -> None:

@@ -186,3 +186,61 @@ def test_a_port_that_compiles_less_than_the_project_did_is_refused(installed: In
     assert {path.name: path.read_bytes() for path in project.iterdir() if path.is_file()} == before
     assert installed("port", str(project), "--apply", "--no-compile").code == 0
     assert installed("port", "verify", str(project), "--level", "compile").code == 1
+
+
+OWN_MACRO = {
+    "CMakeLists.txt": """project(p LANGUAGES CXX)
+if(BUILD_HIP)
+  enable_language(HIP)
+  add_compile_definitions(__HIP_PLATFORM_AMD__ BUILD_HIP)
+else()
+  enable_language(CUDA)
+endif()
+""",
+    "compat.h": """#pragma once
+#if defined(__HIP_PLATFORM_AMD__) || defined(__HIPCC__)
+#define ON_AMD 1
+#else
+#define ON_AMD 0
+#endif
+""",
+    "k.cu": """#include "compat.h"
+#if ON_AMD
+#include <hip/hip_runtime.h>
+#else
+#include <cuda_runtime.h>
+#include <mma.h>
+#endif
+__global__ void k(int* x) {
+#if ON_AMD
+  x[threadIdx.x] = __popcll(__ballot(x[threadIdx.x]));
+#else
+  unsigned found = __ballot_sync(0xffffffff, x[threadIdx.x]);
+  asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0}, {%1}, {%2}, {%3};" : : "r"(x[0]));
+  x[threadIdx.x] = __popc(found);
+#endif
+}
+#ifdef BUILD_HIP
+int lanes() { return warpSize; }
+#endif
+""",
+}
+
+
+def test_conditions_are_read_with_the_projects_own_macros(installed: Installed, tmp_path: Path) -> None:
+    """A macro of another file, or of the build, says what is for ROCm: that stays, and CUDA's side has no findings."""
+    project = written(tmp_path, OWN_MACRO)
+    assert [one["rule"] for one in found(installed, project) if one["path"] == "k.cu"] == []
+    data = json.loads(installed("port", str(project), "--json").out)["data"]
+    assert data["project"]["rocm"]["ways"][0] == "branches for ROCm in k.cu (BUILD_HIP, ON_AMD)"
+    assert data["analysis"]["macros"] == {"BUILD_HIP": [1, None], "ON_AMD": [1, 0]}
+    told = installed("port", str(project), "--target", "gfx1151").out
+    first, plan = " ".join(told.split()).split(" Plan ")[:2]
+    assert "This project supports ROCm already" in first
+    assert "a build for HIP: CMakeLists.txt" in first
+    assert "builds HIP without USE_ROCM" in first
+    assert "BL16" in plan
+    apart = tmp_path / "apart"
+    apart.mkdir()
+    (apart / "k.cu").write_text(OWN_MACRO["k.cu"])
+    assert "CU16" in [one["rule"] for one in found(installed, apart)], "the file alone does not say so"

@@ -64,7 +64,7 @@ def test_from_plan_to_report(rocmend: Run) -> None:
     assert sum(data["run"]["ran"].values()) == 5
     assert "everything-off, run 1: pass after" in run.err
     resumed = rocmend("lab", "resume", DEMO)
-    assert "0 runs made; 5 had been made before." in resumed.out
+    assert "1 of 5 trials passed: everything-off. 0 runs made; 5 had been made before." in resumed.out
 
     least = rocmend("lab", "minimize", DEMO, "baseline", "everything-off")
     assert least.code == 0

@@ -109,6 +109,9 @@ def test_what_is_proven_is_counted_by_machine(evidence: Make) -> None:
         started = f"2026-03-0{day}T00:00:00Z"
         return evidence(kind="probe", subject=subject, verdict=verdict, gfx_target=gfx, started_at=started), machine
 
+    def bench(subject: str, verdict: Verdict) -> Any:
+        return evidence(kind="bench", subject=subject, verdict=verdict, gfx_target="gfx942"), "c"
+
     found = proven(
         [
             record("a", Verdict.HANG, 1),
@@ -117,9 +120,13 @@ def test_what_is_proven_is_counted_by_machine(evidence: Make) -> None:
             record("b", Verdict.WRONG_OUTPUT, 1, "conv2d:bfloat16"),
             record("c", Verdict.PASS, 1, gfx="gfx942"),
             record("c", Verdict.SKIPPED, 1, "matmul:float16"),
+            bench("gemm/fp8/1x1x1/nt @ rocblas", Verdict.UNSUPPORTED),
+            bench("gemm/fp8/1x1x1/nt @ default", Verdict.PASS),
+            bench("nn/vit @ compile", Verdict.UNSUPPORTED),
         ]
     )
     assert (found.targets, found.machines) == (("gfx1151", "gfx942"), 3)
     cell = found.subjects["probe conv2d"]["gfx1151"]
     assert (cell.machines, cell.verdicts) == (2, {"pass": 1, "wrong-output": 1})
-    assert list(found.subjects) == ["probe conv2d"]
+    benches = {subject: row["gfx942"].verdicts for subject, row in found.subjects.items() if subject != "probe conv2d"}
+    assert benches == {"bench gemm": {"pass": 1}, "bench nn": {"unsupported": 1}}

@@ -15,12 +15,14 @@ from rocmend.core.suggest import unknown
 from rocmend.core.units import count_text
 from rocmend.port.cache import Cache
 from rocmend.port.classify import kind, languages
+from rocmend.port.cuda.conditions import use_macros
 from rocmend.port.findings import findings
 from rocmend.port.look import Look, Task, not_looked_at
-from rocmend.port.pool import Crew
+from rocmend.port.macros import own_macros
+from rocmend.port.pool import Crew, Macros
 from rocmend.port.records import NO_TIME_LEFT, Analysis, FileReport, Issue
 from rocmend.port.rule import cuda, python, rules, text
-from rocmend.port.settings import settings
+from rocmend.port.settings import Settings, settings
 from rocmend.port.steady import stamp_of
 from rocmend.port.transaction import interrupted
 from rocmend.port.walk import FoundFile, Walked, walk
@@ -77,6 +79,7 @@ def analyse(  # noqa: PLR0913  a run is told what to read, by which rules and ho
         RocmendError: The processes that read files do not start.
     """
     start = time.perf_counter()
+    use_macros({})
     folder, single = _folder(root)
     chosen = settings(folder)
     known = Cache(folder, chosen) if cache and only is None else None  # a cache holds a whole project
@@ -100,6 +103,10 @@ def analyse(  # noqa: PLR0913  a run is told what to read, by which rules and ho
                 progress(len(seen), total)
     if known:
         known.save()
+    own = own_macros(folder, seen, chosen.max_file_bytes)
+    if own:
+        use_macros({name.encode(): values for name, values in own.items()})
+        seen = _again(folder, chosen, seen, own, jobs)
     seen += [not_looked_at(left.path, left.reason) for left in walked.left_out]
     if any(one.lanes is not None and one.lanes.wide for one in seen):
         from rocmend.port.widths import by_width
@@ -126,7 +133,18 @@ def analyse(  # noqa: PLR0913  a run is told what to read, by which rules and ho
             *(known.notes if known else ()),
         ),
         narrowed=len(wanted) < len(rules()),
+        macros=own,
     )
+
+
+def _again(folder: Path, chosen: Settings, seen: Sequence[Look], own: Macros, jobs: int | None) -> list[Look]:
+    """Return looks in which files that name the project's own macros were read with what these are."""
+    from rocmend.port.macros import naming
+
+    files = [FoundFile(one.path, one.size_bytes, one.stamp) for one in naming(folder, seen, own, chosen.max_file_bytes)]
+    with Crew(folder, chosen, own) as crew:
+        fresh = {one.path: one for one in crew.looks(_tasks(files, None), _jobs(jobs, files))} if files else {}
+    return [fresh.get(one.path, one) for one in seen]
 
 
 def _folder(root: Path) -> tuple[Path, Walked | None]:

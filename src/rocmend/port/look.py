@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from pathlib import Path
 
 import msgspec
@@ -57,6 +58,8 @@ class Look(msgspec.Struct, frozen=True, array_like=True, tag="seen"):
         same: The content is the known one: the other attributes are the cache's.
         traits: What it says of its project (``rocmend.port.traits``).
         lanes: What a CUDA source says of the lanes of a warp.
+        macros: What it defines as one number on ROCm and as another elsewhere, with these; None: not defined.
+        defines: The macros that it defines otherwise, where it says anything of ROCm.
     """
 
     path: str
@@ -70,6 +73,8 @@ class Look(msgspec.Struct, frozen=True, array_like=True, tag="seen"):
     same: bool = False
     traits: tuple[str, ...] = ()
     lanes: Lanes | None = None
+    macros: dict[str, tuple[int | None, int | None]] = {}
+    defines: tuple[str, ...] = ()
 
 
 def not_looked_at(path: str, reason: str, size_bytes: int = 0, stamp: tuple[int, int, int] = (0, 0, 0)) -> Look:
@@ -92,7 +97,8 @@ def look(root: Path, task: Task, max_file_bytes: int) -> Look:
         return Look(path, stamp, size, sha256, same=True)
     kinds = languages(path, data)
     if not kinds:
-        return Look(path, stamp, size, sha256)
+        unread = Look(path, stamp, size, sha256)
+        return _as_cpp(unread, data) if kind(path) is None else unread
     if b"\0" in data[:_BINARY_PROBE_BYTES]:
         report = FileReport(path, kinds[0], size, sha256, skipped="binary, or text in UTF-16")
         return Look(path, stamp, size, sha256, report=report)
@@ -111,8 +117,30 @@ def look(root: Path, task: Task, max_file_bytes: int) -> Look:
         reason = f"failed{where}: {type(error).__name__}: {error}"
         report = FileReport(path, kinds[0], size, sha256, skipped=reason)
     kept = report if report.issues or report.skipped else None
-    own = _lanes(data) if kinds[0] is Language.CUDA and not report.skipped else None
-    return Look(path, stamp, size, sha256, lines, kinds[0], kept, suppressed, traits=traits(kinds[0], data), lanes=own)
+    seen = Look(path, stamp, size, sha256, lines, kinds[0], kept, suppressed, traits=traits(kinds[0], data))
+    if kinds[0] is not Language.CUDA or report.skipped:
+        return seen
+    return _as_cpp(seen, data)
+
+
+_FOR_ROCM = re.compile(rb"ROCM|HIP|HCC|AMDGCN|AMDGPU|__AMD__")
+
+
+def _as_cpp(seen: Look, data: bytes) -> Look:
+    """Return a look with what a C++ source says to those that include it."""
+    macros, others = _macros(data) if b"define" in data and _FOR_ROCM.search(data) else ({}, ())
+    return msgspec.structs.replace(seen, lanes=_lanes(data), macros=macros, defines=others)
+
+
+def _macros(data: bytes) -> tuple[dict[str, tuple[int | None, int | None]], tuple[str, ...]]:
+    from rocmend.port.cuda.file import CudaFile
+    from rocmend.port.cuda.treated import macros_of
+
+    try:
+        found, others = macros_of(CudaFile("", data))
+    except (NestingError, RecursionError, MemoryError):
+        return {}, ()
+    return {name.decode(): values for name, values in found.items()}, tuple(sorted(name.decode() for name in others))
 
 
 def _lanes(data: bytes) -> Lanes | None:

@@ -118,6 +118,7 @@ class Planner:
         self.settings = settings(self.root)
         self.memo = Memo(self.root)
         self.narrowed = analysis.narrowed
+        self.macros = analysis.macros
         self.todo = [
             (file, issues)
             for file in analysis.files
@@ -151,7 +152,7 @@ class Planner:
     def written(self) -> Iterator[Written]:
         """Yield what files become, each proven; those that are left alone are noted."""
         prepared = {report.path: self.prepared(report, issues) for report, issues in self.todo}
-        keys = {path: Memo.key(task) for path, (task, _) in prepared.items()}
+        keys = {path: Memo.key(task, sorted(self.macros.items())) for path, (task, _) in prepared.items()}
         results: dict[str, Rewritten] = {}
         for path, key in keys.items():
             known = self.memo.get(key)
@@ -220,7 +221,7 @@ class Planner:
         if short and sum(len(task.issues) for task in tasks) <= _FEW_ISSUES:
             yield from (rewrite(self.root, task, self.settings.max_file_bytes) for task in tasks)
         else:
-            with Crew(self.root, self.settings) as crew:
+            with Crew(self.root, self.settings, self.macros) as crew:
                 yield from crew.rewrites(tasks, min(len(tasks), len(os.sched_getaffinity(0))))
 
     def leave(self, path: str, reason: str) -> None:
@@ -332,7 +333,7 @@ class Planner:
 
             earlier = self.earlier_header(name)
             cuda = [(one.path, one.after) for one in written if one.report.language is Language.CUDA]
-            key = Memo.key(earlier, [(path, digest(after)) for path, after in cuda])
+            key = Memo.key(earlier, sorted(self.macros.items()), [(path, digest(after)) for path, after in cuda])
             self.compatibility = self.memo.get(key) or compatibility_header(uses(cuda, earlier))
             self.memo.put(key, self.compatibility)
         return self.compatibility

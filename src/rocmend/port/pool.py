@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, Self, cast
 
@@ -23,20 +23,22 @@ from rocmend.port.rewrite import Rewrite, Rewritten
 from rocmend.port.settings import Settings
 from rocmend.port.worker import Setup, read_frame, write_frame
 
-__all__ = ["Crew"]
+__all__ = ["Crew", "Macros"]
 
 
 # -P: the folder that the command is called in is somebody's project, not a place to import from
 _COMMAND = [sys.executable, "-P", "-m", "rocmend.port.worker"]
 
 
+Macros = Mapping[str, tuple[int | None, int | None]]
+"""Values on the ROCm and on the NVIDIA side; None: not defined."""
 _DECODER = msgspec.msgpack.Decoder(tuple[Look | Rewritten, bool])
 
 
 class _Worker:
     """One process and the file that it is looking at."""
 
-    def __init__(self, root: Path, settings: Settings, clock: StallClock) -> None:
+    def __init__(self, root: Path, settings: Settings, clock: StallClock, macros: Macros) -> None:
         own = str(Path(rocmend.__file__).parent.parent)
         inherited = os.environ.get("PYTHONPATH", "")
         self.process = subprocess.Popen(
@@ -53,7 +55,7 @@ class _Worker:
         self.started = False
         self.clock = clock
         self.deadline = clock.now() + self.time_limit_s
-        setup = Setup(str(root), settings.max_file_bytes, settings.memory_limit_bytes)
+        setup = Setup(str(root), settings.max_file_bytes, settings.memory_limit_bytes, dict(macros))
         with contextlib.suppress(BrokenPipeError):  # seen when the first answer does not come
             write_frame(self.stdin, msgspec.msgpack.encode(setup))
 
@@ -91,9 +93,11 @@ class Crew:
         root: The project's folder.
         settings: Its limits hold for each file; the project's time begins with the first call of ``looks`` or
             ``rewrites``.
+        macros: The project's own that tell ROCm from CUDA.
     """
 
-    def __init__(self, root: Path, settings: Settings) -> None:
+    def __init__(self, root: Path, settings: Settings, macros: Macros | None = None) -> None:
+        self._macros = macros or {}
         self._root = root
         self._settings = settings
         self._workers: set[_Worker] = set()
@@ -110,7 +114,7 @@ class Crew:
 
     def start(self) -> None:
         """Start a process before there is a file for it, so that it is ready when there is."""
-        worker = _Worker(self._root, self._settings, self._clock)
+        worker = _Worker(self._root, self._settings, self._clock, self._macros)
         self._workers.add(worker)
         self._selector.register(worker.stdout, selectors.EVENT_READ, worker)
 

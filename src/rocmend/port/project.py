@@ -17,6 +17,7 @@ from rocmend.port.build.kinds import Kind as FileKind
 from rocmend.port.build.packages import Role, known
 from rocmend.port.phases import Estimate, Phase, estimate, phases
 from rocmend.port.records import Analysis
+from rocmend.port.rocm_support import RocmSupport, rocm_support
 from rocmend.port.settings import project_document, settings, table_in
 from rocmend.port.survey import Survey, survey
 from rocmend.port.walk import walk
@@ -119,6 +120,7 @@ class Project(msgspec.Struct, frozen=True):
         submodules: Repositories within it: each is ported on its own.
         vendored: Folders of others' code within it, and how many sources they hold.
         folders: Folders that were not entered, and why.
+        rocm: What it does for ROCm itself, and what of that is missing.
     """
 
     root: str
@@ -139,6 +141,7 @@ class Project(msgspec.Struct, frozen=True):
     submodules: tuple[str, ...]
     vendored: dict[str, int]
     folders: dict[str, str]
+    rocm: RocmSupport = RocmSupport()
 
 
 def understand(root: Path, analysis: Analysis) -> Project:
@@ -181,6 +184,7 @@ def understand(root: Path, analysis: Analysis) -> Project:
         submodules=tuple(sorted({*analysis.submodules, *git.submodules(folder)})),
         vendored=dict(sorted(found.vendored.items())),
         folders=analysis.folders,
+        rocm=rocm_support(folder, files, found, analysis, chosen.max_file_bytes),
     )
 
 

@@ -189,6 +189,7 @@ class Analysis(msgspec.Struct, frozen=True, omit_defaults=True):
         submodules: Repositories within the project, which are ported on their own.
         notes: What else there is to say about the run, in sentences.
         narrowed: Whether issues may be missing on purpose: rules were chosen, or issues are known and accepted.
+        macros: The project's own macros that tell ROCm from CUDA, with their values there; None: not defined.
     """
 
     root: str
@@ -203,6 +204,7 @@ class Analysis(msgspec.Struct, frozen=True, omit_defaults=True):
     submodules: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     narrowed: bool = False
+    macros: dict[str, tuple[int | None, int | None]] = {}
 
     @property
     def issues(self) -> list[Issue]:

@@ -36,7 +36,10 @@ def by_width(root: Path, seen: Sequence[Look], max_file_bytes: int) -> list[Look
     if not wide:
         return list(seen)
     files = _Files(root, known, max_file_bytes)
-    return [files.checked(one, wide) if one.lanes is not None and one.path not in wide else one for one in seen]
+    return [
+        files.checked(one, wide) if one.reads is Language.CUDA and one.lanes and one.path not in wide else one
+        for one in seen
+    ]
 
 
 class _Files:

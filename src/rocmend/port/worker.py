@@ -35,6 +35,7 @@ class Setup(msgspec.Struct, frozen=True, array_like=True):
     root: str
     max_file_bytes: int
     memory_limit_bytes: int
+    macros: dict[str, tuple[int | None, int | None]] = {}
 
 
 def write_frame(stream: BinaryIO, payload: bytes) -> None:
@@ -88,6 +89,10 @@ def main() -> int:
     _limit_memory(setup.memory_limit_bytes)
     write_frame(answers, b"")  # it has started: from here on, a file is what ends it
     rules()
+    if setup.macros:
+        from rocmend.port.cuda.conditions import use_macros
+
+        use_macros({name.encode(): values for name, values in setup.macros.items()})
     root = Path(setup.root)
     encoder = msgspec.msgpack.Encoder()
     decoder = msgspec.msgpack.Decoder(Task | Rewrite)

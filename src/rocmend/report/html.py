@@ -152,13 +152,13 @@ def _parser() -> MarkdownIt:
     return MarkdownIt("commonmark", {"html": False}).enable("table")
 
 
-_SHORT = 12
+_SHORT = 18
 """Characters of a cell that needs no room for prose."""
-_SHARE = re.compile(r"(?<=\d) (?=%)")
+_SHARE = re.compile(r"(?<=\d) (?=%)|(?<=[\d*]) (?=→ \d)|(?<=→) (?=\d)")
 
 
 def kept(text: str) -> str:
-    """Return a text in which no line ends between a number and its per cent sign."""
+    """Return a text in which no line ends between a number and its per cent sign, or in ``1 → 2``."""
     return _SHARE.sub("\u00a0", text)
 
 

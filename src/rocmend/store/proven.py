@@ -86,6 +86,10 @@ def proven(records: Iterable[tuple[Evidence, str]]) -> Proven:
 
 
 def _worst(records: list[Evidence]) -> str:
-    """Return ``pass`` where all passed, else the verdict that is most frequent among the others."""
-    others = Counter(record.verdict.value for record in records if record.verdict is not Verdict.PASS)
+    """Return ``pass`` where all passed, else the verdict that is most frequent among the others.
+
+    A setting of a benchmark that a GPU has not is no failure where others were measured.
+    """
+    told = [record for record in records if record.kind != "bench" or record.verdict is not Verdict.UNSUPPORTED]
+    others = Counter(record.verdict.value for record in told or records if record.verdict is not Verdict.PASS)
     return others.most_common(1)[0][0] if others else Verdict.PASS.value

@@ -9,7 +9,7 @@ import msgspec
 
 from rocmend.bench.case import UNITS, Case, Setting
 from rocmend.bench.compare import matched
-from rocmend.bench.comparison import Overall, compared, overall
+from rocmend.bench.comparison import Overall, compared, overall, unusable
 from rocmend.bench.conclude import conclusions
 from rocmend.bench.conclusion import Conclusion
 from rocmend.bench.records import BenchRun, Measured, subject_of
@@ -98,6 +98,7 @@ def _device(subject: Subject) -> str:
 
 
 def _best(timed: Sequence[Measured]) -> str:
+    timed = [item for item in timed if not unusable(item)]
     if not timed:
         return ""
     case = timed[0].case

@@ -19,6 +19,8 @@ TONES = {Difference.FASTER: Tone.GOOD, Difference.SLOWER: Tone.WARNING}
 QUIET = {Verdict.SKIPPED, Verdict.UNSUPPORTED}
 WIDE = 0.3
 """Half an interval over the figure from which on its ends are shown: it need not lie evenly around the figure."""
+UNCERTAIN = 100
+"""Where an end of the interval is so many times the figure, or the figure so many times an end, ends mean nothing."""
 _MOST_DIGITS = 5
 
 
@@ -99,6 +101,8 @@ def interval_text(item: Measured) -> str:
     if ends is None or figure is None:
         return figure_text(figure)
     half = max(ends[1] - figure, figure - ends[0])
+    if ends[1] > UNCERTAIN * figure or figure > UNCERTAIN * ends[0]:
+        return f"{figure_text(figure, digits=2)}, uncertain"
     if half > WIDE * figure:
         return f"{figure_text(figure, digits=3)}, {figure_text(ends[0], digits=2)} to {figure_text(ends[1], digits=2)}"
     return spread_text(figure, half)

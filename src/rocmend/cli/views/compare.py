@@ -21,7 +21,8 @@ MOST_NAMED = 10
 def changed_document(found: Changed) -> Document:
     """Lay out a comparison: the answer, a table by case, and what else differs."""
     summary, tone = _summary(found)
-    blocks: list[Block] = [_table(found), *_unhealthy(found)]
+    measured = [change for change in found.changes if change.figure_a or change.figure_b]
+    blocks: list[Block] = [*([_table(measured)] if measured else []), *_unhealthy(found)]
     blocks += _incomparable(found.changes)
     for label, names in ((found.a, found.only_a), (found.b, found.only_b)):
         if names:
@@ -56,13 +57,13 @@ def _summary(found: Changed) -> tuple[str, Tone]:
     return text, Tone.GOOD
 
 
-def _table(found: Changed) -> Block:
+def _table(measured: Sequence[Change]) -> Block:
     rows: list[list[str | Cell]] = []
-    units = {change.unit for change in found.changes}
+    units = {change.unit for change in measured}
     several = len(units) > 1
     order = [Difference.SLOWER, Difference.FASTER, Difference.NONE, Difference.INCOMPARABLE]
     for change in sorted(
-        found.changes,
+        measured,
         key=lambda change: (not change.lost, order.index(change.comparison.difference), change.comparison.ratio or 0.0),
     ):
         made = change.comparison

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 _STATUS_TONE = {"works": Tone.GOOD, "sometimes works": Tone.WARNING, "blocked": Tone.ERROR, "nothing run": Tone.MUTED}
 
 
+_MOST_PASSED = 3
+"""Trials named that passed; where more did, they are in the table."""
 _TIMES = {1: "once", 2: "twice"}
 
 
@@ -106,7 +108,7 @@ def status_document(status: LabStatus, file: str) -> Document:
     """Lay out how far an experiment is."""
     done = sum(min(item.runs, status.repeats) for item in status.outcomes)
     wanted = status.repeats * len(status.outcomes)
-    summary, tone = f"{done} of {wanted} runs made.", Tone.PLAIN
+    summary, tone = f"{_passed(status)}{done} of {wanted} runs made.", Tone.PLAIN
     if status.quarantine:
         summary, tone = f"{summary} This host is quarantined: {status.quarantine}.", Tone.ERROR
     notes: list[Block] = []
@@ -123,6 +125,14 @@ def status_document(status: LabStatus, file: str) -> Document:
     return Document(
         status.title, summary, tone, (_outcome_table(status.outcomes), *_reasons(status.outcomes), *notes), footer
     )
+
+
+def _passed(status: LabStatus) -> str:
+    """Return which of the trials that ran passed every time; nothing where none ran."""
+    ran = [item for item in status.outcomes if item.runs]
+    passed = [item.trial.id for item in ran if item.verdict == Verdict.PASS]
+    named = f": {', '.join(passed)}" if 0 < len(passed) <= _MOST_PASSED else ""
+    return f"{len(passed)} of {count_text(len(ran), 'trial')} passed{named}. " if ran else ""
 
 
 def run_document(report: RunReport, status: LabStatus, file: str) -> Document:
@@ -148,7 +158,7 @@ def run_document(report: RunReport, status: LabStatus, file: str) -> Document:
     ]
     if report.waiting:
         notes.append(Text(f"`rocmend lab plan {file}` shows how to set up that boot."))
-    summary = f"{'; '.join(parts)}."
+    summary = f"{_passed(status)}{'; '.join(parts)}."
     if report.quarantine:
         summary += f" This host is quarantined: {report.quarantine}."
     tone = Tone.ERROR if report.quarantine else Tone.PLAIN

@@ -14,6 +14,7 @@ from rocmend.report.visible import as_markdown
 __all__ = ["project_blocks"]
 
 _SHOWN = 4
+_MOST_MISSING = 6
 
 
 def project_blocks(done: Ported) -> list[Block]:
@@ -23,7 +24,7 @@ def project_blocks(done: Ported) -> list[Block]:
     waits = not done.written and bool(done.changed or done.added)
     verification = "after --apply" if waits else "can be run"
     phases = _phases(project.phases, automatic, verification)
-    blocks: list[Block] = [Pairs(_about(project)), Section("Plan", tuple(phases))]
+    blocks: list[Block] = [*_rocm(done), Pairs(_about(project)), Section("Plan", tuple(phases))]
     rows = [
         [Cell(f"{one.name} {one.version}".strip()), Cell(f"{one.path}:{one.line}"), Cell(one.note or one.role)]
         for one in project.dependencies
@@ -32,6 +33,20 @@ def project_blocks(done: Ported) -> list[Block]:
     if rows:
         blocks.append(Section("Dependencies that matter", (table(["package", "where", "on ROCm"], rows),)))
     return blocks
+
+
+def _rocm(done: Ported) -> list[Block]:
+    """Return what a project does for ROCm itself: additions have to agree with that."""
+    found = done.project.rocm
+    if not found.ways:
+        return []
+    targets = ", ".join(done.analysis.targets) or "AMD GPUs"
+    lines = ["This project supports ROCm already:", *(f"- {as_markdown(way)}" for way in found.ways)]
+    if found.missing:
+        lines += ["", f"Missing on {targets}:", *(f"- {as_markdown(one)}" for one in found.missing[:_MOST_MISSING])]
+        if len(found.missing) > _MOST_MISSING:
+            lines.append(f"- and {len(found.missing) - _MOST_MISSING} more, listed below")
+    return [Text("\n".join(lines))]
 
 
 def _about(project: Project) -> tuple[tuple[str, str, str], ...]:

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
+from rocmend.bench.records import KIND, measured_of
+from rocmend.cli.views.bench_figures import interval_text
 from rocmend.cli.views.machine import value_text
 from rocmend.core.units import count_text, size_text, time_text
 from rocmend.core.verdict import Verdict
@@ -107,13 +111,14 @@ def _counts_text(counts: Mapping[str, int]) -> str:
 def record_document(record: StoredEvidence, machine: Machine | None, repeats: Mapping[str, int]) -> Document:
     """Lay out one record: what was run, what came out, its phases, its detail, its artifacts."""
     evidence = record.evidence
+    figure = _figure(evidence)
     blocks: list[Block] = [Pairs(_head(record, machine, repeats))]
     if evidence.timeline:
         blocks.append(Section("Phases", _phase_blocks(evidence)))
     for title, values in (
         ("Settings", evidence.settings),
         ("Versions", evidence.versions),
-        ("Detail", evidence.detail),
+        ("Detail", {name: value for name, value in evidence.detail.items() if not (figure and name == "measured")}),
     ):
         if values:
             blocks.append(Section(title, _values(values)))
@@ -121,9 +126,21 @@ def record_document(record: StoredEvidence, machine: Machine | None, repeats: Ma
         rows = [[visible(item.name), size_text(item.size_bytes), item.sha256[:16]] for item in evidence.artifacts]
         blocks.append(Section("Artifacts", (table(["name", "size", "SHA-256 begins"], rows),)))
     footer = f"`rocmend store show {record.id} --artifact NAME` writes an artifact to standard output."
-    summary = f"{evidence.verdict.value}: {visible(evidence.reason)}" if evidence.reason else evidence.verdict.value
+    reason = visible(evidence.reason) or figure
+    summary = f"{evidence.verdict.value}: {reason}" if reason else evidence.verdict.value
     title = f"{visible(evidence.kind)} {visible(evidence.subject)}"
     return Document(title, summary, VERDICT_TONE[evidence.verdict], tuple(blocks), footer if evidence.artifacts else "")
+
+
+def _figure(evidence: Evidence) -> str:
+    """Return what a benchmark measured, with its interval; nothing of other records."""
+    if evidence.kind != KIND:
+        return ""
+    try:
+        item = measured_of(evidence)
+    except msgspec.ValidationError:
+        return ""
+    return f"{interval_text(item)} {item.case.unit}" if item.summary else ""
 
 
 def _head(

@@ -56,6 +56,7 @@ class Uses:
         namespaces: CUDA namespaces with another name.
         thrust: Whether Thrust is used.
         support: The support headers that rewrites use: what they hold is called as they are.
+        hipblas: Whether sources call hipBLAS themselves: its types are then those that they were written for.
         asked: Names that are used only where a library's header was read, by the HIP header that stands for it.
     """
 
@@ -65,13 +66,14 @@ class Uses:
         self.shims: set[bytes] = set()
         self.namespaces: set[bytes] = set()
         self.thrust = False
+        self.hipblas = False
         self.support: set[str] = set()
         self.asked: dict[str, set[bytes]] = {}
 
     def add(self, file: CudaFile) -> None:
         """Add what a source uses."""
         known = hip_names()
-        names = set(file.all_names)
+        names = {name for name in file.all_names if _on_rocm(file, name)}
         own = set(file.macros)
         for name, hip in _asked(file):
             if name in known and name not in own:
@@ -89,6 +91,7 @@ class Uses:
         self.namespaces |= (
             names & _NAMESPACES.keys() if b"cub::" in file.data or b"namespace cub" in file.data else set()
         )
+        self.hipblas = self.hipblas or any(name.startswith((b"hipblas", b"HIPBLAS_")) for name in names)
         for stem in _support():
             if any(name in (stem, b"hip_" + stem) or name.startswith(stem + b"_") for name in names):
                 self.support.add(f"{stem.decode()}.h")
@@ -124,6 +127,11 @@ class Uses:
         self.thrust = self.thrust or "<thrust/" in text
         self.support |= {f"{stem.decode()}.h" for stem in _support() if f'"{stem.decode()}.h"' in text}
         self.headers |= {one.hip for one in headers().values() if one.hip and f"<{one.hip}>" in text}
+
+
+def _on_rocm(file: CudaFile, name: bytes) -> bool:
+    """Return whether ROCm may compile one of a name's places."""
+    return any(file.on_rocm(file.tokens[index].start) for index in file.names(name, shared=False))
 
 
 def _asked(file: CudaFile) -> Iterator[tuple[bytes, str]]:
@@ -203,7 +211,7 @@ def compatibility_header(found: Uses) -> bytes:
         "#define __HIP_PLATFORM_AMD__",
         "#endif",
     ]
-    if "hipblas/hipblas.h" in host:
+    if "hipblas/hipblas.h" in host and not found.hipblas:
         for name, why in _HIPBLAS:
             lines += [f"#ifndef {name}", f"#define {name} // {why}", "#endif"]
     # Compilers of the host alone cannot read HIP's device code.

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from rocmend.port.cuda.lexer import Directive, Kind, Token
 from rocmend.port.nesting import MOST_NESTED, NestingError
 
-__all__ = ["NVIDIA", "ROCM", "Branch", "Group", "branches", "condition", "evaluated"]
+__all__ = ["NVIDIA", "OWN", "ROCM", "Branch", "Group", "branches", "condition", "evaluated", "use_macros"]
 
 _TARGETS = (
     b"803 900 902 904 906 908 909 90a 90c 940 941 942 950 1010 1011 1012 1013 1030 1031 1032 1033 1034 1035 1036 "
@@ -61,6 +61,25 @@ _WITHOUT: dict[bytes, int | None] = {**ROCM, **dict.fromkeys(ZERO)}
 
 NVIDIA: dict[bytes, int | None] = dict.fromkeys(_HIP_ONLY)
 """Names whose value is known on the NVIDIA side; a value None: not defined."""
+
+OWN: dict[bytes, tuple[int | None, int | None]] = {}
+"""The project's own names that tell ROCm from CUDA, with their values on the ROCm and on the NVIDIA side."""
+
+
+def use_macros(own: Mapping[bytes, tuple[int | None, int | None]]) -> None:
+    """Evaluate conditions with the macros of one project, in this process, until the next call.
+
+    Args:
+        own: Their values on the ROCm and on the NVIDIA side; None: not defined.
+    """
+    for known in (ROCM, _WITHOUT, NVIDIA):
+        for name in OWN:
+            known.pop(name, None)
+    OWN.clear()
+    OWN.update((name, values) for name, values in own.items() if name not in ROCM and name not in NVIDIA)
+    for name, (here, elsewhere) in OWN.items():
+        ROCM[name] = _WITHOUT[name] = here
+        NVIDIA[name] = elsewhere
 
 
 class Branch(NamedTuple):

@@ -12,12 +12,12 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from rocmend.port.cuda.conditions import NVIDIA, ROCM, ZERO, condition, evaluated
+from rocmend.port.cuda.conditions import NVIDIA, OWN, ROCM, ZERO, condition, evaluated
 from rocmend.port.cuda.declarations import Macro
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.lexer import Kind, Token
 
-__all__ = ["treats_rocm"]
+__all__ = ["macros_of", "treats_rocm"]
 
 _LARGE = 99_999_999
 """A version or an architecture that no comparison calls too old."""
@@ -68,7 +68,7 @@ def treats_rocm(file: CudaFile, group: int) -> bool:
     named = {word.text for _, words in conditions for word in words}
     start = file.groups[group].start
     flags = {name: flag for name, flag in _flags(file).items() if name in named and flag.start < start}
-    if not (named & _OF_ROCM or flags):
+    if not (named & _OF_ROCM or not named.isdisjoint(OWN) or flags):
         return False
     return all(_decides(conditions, flags, others) for others in (None, 1))
 
@@ -83,10 +83,12 @@ def _decides(
     conditions: Sequence[tuple[bytes, Sequence[Token]]], flags: dict[bytes, _Flag], others: int | None
 ) -> bool:
     """Tell whether the names of ROCm decide which branch ROCm compiles, where all other names have one value."""
-    here = _chosen(conditions, _with(flags, {**_OLD, **_HERE}, others, here=True))
-    if here == _chosen(conditions, _with(flags, {**_NEW, **_HERE}, others, here=True)):
+    own = {name: values[0] for name, values in OWN.items()}
+    neither = {name: values[1] for name, values in OWN.items()}
+    here = _chosen(conditions, _with(flags, {**_OLD, **_HERE, **own}, others, here=True))
+    if here == _chosen(conditions, _with(flags, {**_NEW, **_HERE, **own}, others, here=True)):
         return True
-    return here != _chosen(conditions, _with(flags, {**_OLD, **_NEITHER}, others, here=False))
+    return here != _chosen(conditions, _with(flags, {**_OLD, **_NEITHER, **neither}, others, here=False))
 
 
 def _with(flags: dict[bytes, _Flag], known: dict[bytes, int | None], others: int | None, *, here: bool) -> _World:
@@ -134,3 +136,29 @@ def _body(file: CudaFile, macro: Macro) -> tuple[bytes, ...]:
 def _on_nvidia(file: CudaFile, macro: Macro) -> bool:
     branch = file.branch_at(macro.name.start)
     return branch is None or branch.nvidia is not False
+
+
+def macros_of(file: CudaFile) -> tuple[dict[bytes, tuple[int | None, int | None]], set[bytes]]:
+    """Return the macros of a file that have one number on ROCm and another elsewhere, and those that have no such two.
+
+    The values are those on ROCm and elsewhere; None: not defined.
+    """
+    found: dict[bytes, tuple[int | None, int | None]] = {}
+    for name, flag in _flags(file).items():
+        if name.startswith(b"__") or name in _OF_CUDA:
+            continue  # a compiler's own, which a port defines for a while
+        values = [_value(body, known) for body, known in ((flag.here, ROCM), (flag.elsewhere, NVIDIA))]
+        if "unknown" not in values and values[0] != values[1]:
+            found[name] = (_number(values[0]), _number(values[1]))
+    return found, {name for name in file.macros if name not in found}
+
+
+def _value(body: tuple[bytes, ...] | None, known: dict[bytes, int | None]) -> int | str | None:
+    if body is None:
+        return None
+    value = evaluated(body, known) if body else 1
+    return "unknown" if value is None else value
+
+
+def _number(value: int | str | None) -> int | None:
+    return value if isinstance(value, int) else None
