@@ -130,12 +130,10 @@ def _refuse_less(
     from rocmend.port.verify.before import compared
 
     found = compared(root, planned, targets, progress=progress)
-    if found.why_not:
+    if not found.lost and found.why_not:
         count = count_text(found.units, "translation unit")
-        return (
-            f"The project has code for ROCm of its own in {count}. Whether that still compiles was not tested: "
-            f"{found.why_not}"
-        )
+        untested = f"Whether that still compiles was not tested for {found.untold} of them: {found.why_not}"
+        return f"The project has code for ROCm of its own in {count}. {untested}"
     if not found.lost:
         return ""
     paths = list(dict.fromkeys(one.path for one in found.lost))

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from rocmend.core.errors import UsageError
+from rocmend.port.cuda.conditions import use_macros
 from rocmend.port.languages import destination
 from rocmend.port.memo import Memo
 from rocmend.port.packages import Reach, Reaches
@@ -119,6 +120,7 @@ class Planner:
         self.memo = Memo(self.root)
         self.narrowed = analysis.narrowed
         self.macros = analysis.macros
+        use_macros({name.encode(): values for name, values in self.macros.items()})
         self.todo = [
             (file, issues)
             for file in analysis.files

@@ -126,6 +126,23 @@ def test_rounding_in_a_direction_sets_the_mode_around_the_operation(target: str)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("target", ["gfx942", "gfx1100"])
+def test_words_for_an_error_are_there_in_device_code(target: str) -> None:
+    try:
+        find_toolchain()
+    except NoToolchainError as error:
+        pytest.skip(str(error))
+    source = (
+        b"__global__ void k(const char **p, cudaError_t e) {\n  p[0] = cudaGetErrorString(e);\n"
+        b"  p[1] = cudaGetErrorName(e);\n}\nconst char *f() { return cudaGetErrorString(cudaSuccess); }\n"
+    )
+    header = compatibility_header(uses([("a.cu", source)]))
+    made = compile_hip(header + source, target, defines={"USE_ROCM": ""})
+    assert isinstance(made, HipObject), made
+    assert b"__device__ const char" not in compatibility_header(uses([("a.cu", source.partition(b"}\n")[2])]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["gfx942", "gfx1100"])
 def test_what_hip_has_under_no_name_compiles(target: str) -> None:
     try:
         find_toolchain()

@@ -63,6 +63,19 @@ def test_helpers(target: str) -> None:
     assert made.wave_size == (64 if target == "gfx942" else 32)
 
 
+LABELS = """#include <hip/hip_runtime.h>
+#include <hip/hip_cooperative_groups.h>
+#include "warp32.h"
+#include "warp32_groups.h"
+__global__ void k(int* x, unsigned* masks) {
+  auto group = warp32_groups::coalesced_threads();
+  masks[threadIdx.x] = warp32_groups::ballot(group, x[threadIdx.x] > 0);
+  x[threadIdx.x] = group.shfl(x[threadIdx.x], 1);
+  auto tile = cooperative_groups::tiled_partition<32>(cooperative_groups::this_thread_block());
+  masks[threadIdx.x + 32] = warp32_groups::labeled_partition(tile, x[threadIdx.x]).size();
+}
+"""
+
 KERNEL = """#include <hip/hip_runtime.h>
 #include <hip/hip_cooperative_groups.h>
 #include "warp32.h"
@@ -122,6 +135,18 @@ def test_ported_groups(target: str) -> None:
     assert len(issues) == 13
     assert all(issue.outcome is Outcome.AUTO for issue in issues)
     compiled(ported(data, issues).decode(), target)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", TARGETS)
+def test_groups_of_any_lanes_take_no_loops_over_lanes(target: str) -> None:
+    """Votes, shuffles and parts of a coalesced group are arithmetic on masks; a label's bits are one loop."""
+    made = compiled(LABELS, target)
+    assert made.kernels[0].scratch_bytes == 0
+    labels = re.findall(r"^(\.LBB\w+):", made.assembly, re.MULTILINE)
+    jumps = re.findall(r"s_c?branch\w* (\.LBB\w+)", made.assembly)
+    back = [one for one in jumps if made.assembly.index(f"\n{one}:") < made.assembly.index(f" {one}\n")]
+    assert (len(labels) < 8, len(set(back))) == (True, 1)
 
 
 @pytest.mark.slow

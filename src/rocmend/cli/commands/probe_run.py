@@ -190,8 +190,7 @@ def _print(run: ProbeRun, output_format: str, file: OutputFile | None, *, verbos
     from rocmend.cli.output import json_lines
     from rocmend.cli.views.probe import junit_case, run_document
 
-    if file is not None:
-        file.write(shown(run_document(run), "html"))
+    unwritten = file.tried(shown(run_document(run), "html")) if file is not None else None
 
     def suite() -> Suite:
         from rocmend.report.junit import Suite
@@ -201,7 +200,7 @@ def _print(run: ProbeRun, output_format: str, file: OutputFile | None, *, verbos
 
     outcome = Outcome("probe run", run, CLEAN if run.clean else FINDINGS)
     others: dict[str, Callable[[], str | Document | Suite]] = {"junit": suite, "jsonl": lambda: json_lines(run.results)}
-    finish(outcome, output_format, lambda: run_document(run), details=verbose, others=others)
+    finish(outcome, output_format, lambda: run_document(run), details=verbose, others=others, unwritten=unwritten)
 
 
 def _list(selection: tuple[str, ...], dtypes: tuple[str, ...], output_format: str, file: OutputFile | None) -> None:

@@ -12,7 +12,7 @@ from importlib import resources
 
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.names import header_of, headers, hip_names
-from rocmend.port.cuda.shims import CALLED, MARKS, ON_HOST, SHIMS
+from rocmend.port.cuda.shims import CALLED, MARKS, ON_DEVICE, ON_HOST, SHIMS
 
 __all__ = ["Uses", "compatibility_header", "defines", "uses"]
 
@@ -87,6 +87,7 @@ class Uses:
             if name not in own and not defines(file, name) and (name not in CALLED or _called(file, name))
         }
         self.shims |= shims | {ON_HOST[name] for name in shims & ON_HOST.keys() if _called(file, name, host=True)}
+        self.shims |= {shim for name, shim in ON_DEVICE.items() if name in names - own and _on_device(file, name)}
         self.namespaces |= (
             names & _NAMESPACES.keys() if b"cub::" in file.data or b"namespace cub" in file.data else set()
         )
@@ -154,6 +155,12 @@ def _called(file: CudaFile, name: bytes, *, host: bool = False) -> bool:
     """Return whether a source calls a function with no namespace before its name, anywhere or in code for the host."""
     calls = (call for call in file.calls(name, shared=False) if not call.qualifier)
     return any(not (host and _device_alone(file, call.start)) for call in calls)
+
+
+def _on_device(file: CudaFile, name: bytes) -> bool:
+    """Return whether device code calls a function."""
+    found = (file.function_at(call.start) for call in file.calls(name, shared=False))
+    return any(function is not None and function.on_device for function in found)
 
 
 def _device_alone(file: CudaFile, at: int) -> bool:

@@ -12,21 +12,16 @@ __all__ = ["MARKS", "beginning", "comment", "without_marks"]
 
 MARKS = "CU46"
 """The rule that finds them."""
-_WIDTH = 100
+_WIDTH = 97
 _BEGINNING = 60
 _TOLD = re.compile(r"([A-Z]{2}\d{2}) is still open: (.*)", re.DOTALL)
 
 
 def comment(issue: Issue) -> bytes:
-    """Return an issue as a comment: one line a hundred characters, none of them a way out of the comment."""
-    words = (
-        f"ROCM {issue.rule}: {issue.message.rstrip('.')}. {issue.remedy}".encode("ascii", "replace").decode().split()
-    )
-    text = " ".join(words).rstrip("\\")
-    lines = textwrap.wrap(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
-    return b"".join(
-        f"{'// ' if at == 0 else '//   '}{line.rstrip(chr(92))}\n".encode() for at, line in enumerate(lines)
-    )
+    """Return an issue as a comment of one line, with no way out of it; what to do is said where findings are listed."""
+    words = issue.message.rstrip(".").encode("ascii", "replace").decode().split()
+    text = textwrap.shorten(f"ROCM {issue.rule}: {' '.join(words)}", _WIDTH, placeholder=" ...", break_on_hyphens=False)
+    return f"// {text.rstrip(chr(92))}\n".encode()
 
 
 def beginning(text: bytes) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["CALLED", "MARKS", "ON_HOST", "SHIMS", "Shim"]
+__all__ = ["CALLED", "MARKS", "ON_DEVICE", "ON_HOST", "SHIMS", "Shim"]
 
 
 class Shim(NamedTuple):
@@ -233,6 +233,20 @@ def _on_host(name: str, sign: str) -> Shim:
     return Shim("\n".join([*lines, "#endif"]))
 
 
+def _on_device(name: str, told: str) -> Shim:
+    """Return the words for an error in device code, which CUDA has there too: HIP's table is the host's."""
+    return Shim(
+        f"#ifdef __HIPCC__ // CUDA has it in device code too; the words are in a table of the host\n"
+        f"static inline __device__ const char *{name}(hipError_t error) {{\n"
+        f'  return error == hipSuccess ? "{told}" : "HIP error";\n}}\n#endif'
+    )
+
+
+ON_DEVICE = {
+    b"cudaGetErrorString": b"cudaGetErrorString (device)",
+    b"cudaGetErrorName": b"cudaGetErrorName (device)",
+}
+"""Shims that are needed where a name is called in device code."""
 ON_HOST = {b"min": b"min (host)", b"max": b"max (host)"}
 """Shims that more is needed for where the name is called in code for the host."""
 CALLED = frozenset((b"min", b"max", b"isfinite", b"isnan", b"isinf", b"signbit"))
@@ -242,6 +256,8 @@ _MATH = Shim("#ifdef __cplusplus // nvcc gives host code these names\n#include <
 SHIMS: dict[bytes, Shim] = {
     b"min": _mixed("min", "<"),
     b"max": _mixed("max", ">"),
+    b"cudaGetErrorString (device)": _on_device("hipGetErrorString", "no error"),
+    b"cudaGetErrorName (device)": _on_device("hipGetErrorName", "hipSuccess"),
     b"min (host)": _on_host("min", "<"),
     b"max (host)": _on_host("max", ">"),
     b"cudaFuncSetAttribute": _kernel_call(

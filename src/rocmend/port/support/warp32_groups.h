@@ -191,6 +191,17 @@ __device__ inline cooperative_groups::coalesced_group binary_partition(
     const cooperative_groups::coalesced_group& group, bool predicate) {
   return cooperative_groups::binary_partition(group, predicate);
 }
+// The threads of a group that have the caller's label: parted by one of its bits after the other.
+template <typename Group, typename Label>
+__device__ inline cooperative_groups::coalesced_group labeled_partition(const Group& group, Label label) {
+  static_assert(sizeof(Label) <= 8 && Label(1) / 2 == Label(0), "a label is an integer");
+  const unsigned long long bits = static_cast<unsigned long long>(label);
+  cooperative_groups::coalesced_group own = binary_partition(group, (bits & 1) != 0);
+  for (unsigned bit = 1; bit < 8 * sizeof(Label); ++bit) {
+    own = cooperative_groups::binary_partition(own, ((bits >> bit) & 1) != 0);
+  }
+  return own;
+}
 #endif
 #undef WARP32_GROUPS_PARTS
 

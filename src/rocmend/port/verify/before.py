@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from rocmend.codeobject.hip import Failure, HipFailure
+from rocmend.codeobject.hip.headers import is_of_nvidia
 from rocmend.codeobject.hip.toolchain import NoToolchainError, find_toolchain
 from rocmend.core.beneath import Beneath
 from rocmend.core.errors import DataError
@@ -47,12 +48,14 @@ class Comparison(NamedTuple):
         lost: What no longer compiles.
         units: How many units with code for ROCm of the project's own the port reaches.
         before: How many of them compile without it.
-        why_not: Why nothing was compiled; empty where it was, or there is nothing to compare.
+        untold: How many of them could not be compiled here.
+        why_not: Why not; empty where all were, or there is nothing to compare.
     """
 
     lost: tuple[Lost, ...] = ()
     units: int = 0
     before: int = 0
+    untold: int = 0
     why_not: str = ""
 
 
@@ -80,24 +83,35 @@ def compared(
         try:
             tools = find_toolchain()
         except NoToolchainError as error:
-            return Comparison(units=len(concerned), why_not=str(error))
+            return Comparison(units=len(concerned), untold=len(concerned), why_not=str(error))
         wanted = before.targets or (_WAVE64,)
-        good = _good(compiled(before, concerned, wanted, tools, "before", generate=False))
+        made = compiled(before, concerned, wanted, tools, "before", generate=False)
+        good = _good(made)
+        untold = {one.unit.path: why for one in made if (why := _not_here(one))}
+        why_not = next(iter(untold.values()), "")
         if not good:
-            return Comparison(units=len(concerned))
+            return Comparison((), len(concerned), 0, len(untold), why_not)
         with ScratchFolder("port") as scratch:
             copy = scratch / "project"
             copy.mkdir()
             _copied(before, copy, changes)
             with Job(copy, wanted, progress, jobs=jobs) as after:
                 again = [unit for unit in units(after.sources) if any(unit.path == path for path, _ in good)]
-                made = compiled(after, again, wanted, tools, "after", generate=False)
-                lost = tuple(sorted(_lost(made, good, copy)))
-        return Comparison(lost, len(concerned), len({path for path, _ in good}))
+                lost = tuple(sorted(_lost(compiled(after, again, wanted, tools, "after", generate=False), good, copy)))
+        return Comparison(lost, len(concerned), len({path for path, _ in good}), len(untold), why_not)
 
 
 def _for_rocm(unit: Unit, job: Job) -> bool:
     return any(_FOR_ROCM.search(job.sources[path]) for path in closure(unit.path, job.sources))
+
+
+def _not_here(made: Made) -> str:
+    """Return why a unit could not be compiled on this machine; empty where the unit says whether it compiles."""
+    result = made.result
+    if not isinstance(result, HipFailure):
+        return ""
+    absent = result.reason is Failure.MISSING_HEADER and not any(is_of_nvidia(name) for name in result.missing_headers)
+    return result.message if absent or result.reason in {Failure.TIMED_OUT, Failure.UNREADABLE} else ""
 
 
 def _good(made: Sequence[Made]) -> set[tuple[str, str]]:

@@ -49,9 +49,14 @@ def run(job: Job) -> Level:
         evidence += _names(path, files, defined)
     job.tell("static", len(files), len(files))
     looked = sum(analysis.looked_at.values())
-    broken = sum(one.outcome is Outcome.BROKEN for one in evidence)
+    broken = [one for one in evidence if one.outcome is Outcome.BROKEN]
+    places = sum("rule" in one.data for one in broken)
+    parts = [
+        f"{count_text(places, 'place')} still to be ported" if places else "",
+        f"{count_text(len(broken) - places, 'CUDA-only name')} left" if len(broken) > places else "",
+    ]
     unknown = sum(one.outcome is Outcome.UNKNOWN for one in evidence)
-    rest = f"{count_text(broken, 'CUDA-only construct')} left" if broken else "no CUDA-only construct left"
+    rest = ", ".join(filter(None, parts)) or "no CUDA-only construct left"
     return concluded(
         evidence,
         f"{count_text(looked, 'file')} read: {rest}" + (f", {unknown} could not be checked." if unknown else "."),

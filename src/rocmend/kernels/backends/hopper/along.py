@@ -7,12 +7,6 @@ from triton.experimental.gluon import language as gl
 
 
 @gluon.constexpr_function
-def ceil2(count):
-    """Return the next power of two."""
-    return 1 << (count - 1).bit_length()
-
-
-@gluon.constexpr_function
 def made(blocks, key):
     """Return the block of PTX that was made for a key."""
     return blocks[key]

@@ -4,7 +4,7 @@
 
 Rewrites `cg::reduce`, `coalesced_threads()`, `binary_partition`, and the votes and matches of groups (`ballot`, `any`,
 `all`, `match_any`, `match_all`) to helpers; reports what HIP's cooperative groups do not have (scans, `invoke_one`,
-`memcpy_async`, `labeled_partition`, clusters) and tiles that are not known to have at most 32 threads.
+`memcpy_async`, clusters) and tiles that are not known to have at most 32 threads.
 
 ## Why it matters
 
@@ -49,9 +49,10 @@ from rocmend.port.wave.uniform import template_parameter
 _OPERATORS = (b"plus", b"less", b"greater", b"bit_and", b"bit_or", b"bit_xor")
 _LACKING = (
     b"inclusive_scan exclusive_scan inclusive_scan_update exclusive_scan_update invoke_one invoke_one_broadcast "
-    b"memcpy_async wait wait_prior reduce_update_async reduce_store_async labeled_partition cluster_group this_cluster"
+    b"memcpy_async wait wait_prior reduce_update_async reduce_store_async cluster_group this_cluster"
 ).split()
 _GROUPS = (b"coalesced_threads", b"binary_partition")
+_ADDED = (b"labeled_partition",)
 _MEMBERS = (b"ballot", b"match_any", b"match_all", b"any", b"all")
 _KNOWN = frozenset(
     b"cooperative_groups coalesced_threads coalesced_group tiled_partition thread_block_tile this_thread_block".split()
@@ -144,12 +145,11 @@ _HEADERS = (_REDUCE, b"<cooperative_groups/scan.h>", b"<cooperative_groups/memcp
             ),
             None,
         ),
-        Case(
-            (
-                "using namespace cooperative_groups;\n__device__ int f(int v) {\n"
-                "  auto g = labeled_partition(tiled_partition<32>(this_thread_block()), v);\n  return g.size();\n}\n"
-            ),
-            None,
+        gated(
+            "  auto g = labeled_partition(tiled_partition<32>(this_thread_block()), v);",
+            "  auto g = warp32_groups::labeled_partition(tiled_partition<32>(this_thread_block()), v);",
+            "using namespace cooperative_groups;\n__device__ int f(int v) {\n",
+            "  return g.size();\n}\n",
         ),
         Case(
             (
@@ -170,7 +170,7 @@ def cooperative_groups(file: CudaFile) -> Iterator[Found]:
             edit = Edit(token.start, token.end, b"<hip/hip_cooperative_groups.h>")
             needs = _NEEDS if header == _REDUCE else ()  # what else the others declare is reported where it is used
             yield Found(token.start, token.end, f"HIP has no {header.decode().strip('<>')}", (edit,), needs=needs)
-    for index in file.names(b"reduce", *_OPERATORS, *_GROUPS):
+    for index in file.names(b"reduce", *_OPERATORS, *_GROUPS, *_ADDED):
         first = _qualified(file, index, names)
         if first >= 0:
             token = file.tokens[index]
@@ -238,7 +238,7 @@ def _of_reduce(file: CudaFile, name: bytes) -> bool:
     return included and not opened & {b"std", b"thrust"}
 
 
-_BARE = frozenset((*_GROUPS, *_LACKING)) - {b"wait"}
+_BARE = frozenset((*_GROUPS, *_ADDED, *_LACKING)) - {b"wait"}
 
 
 def _tiles(file: CudaFile) -> Iterator[Found]:

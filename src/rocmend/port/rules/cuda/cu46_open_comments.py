@@ -53,7 +53,9 @@ def _whole(file: CudaFile, number: int, text: bytes) -> tuple[bytes, int]:
     sources=("measured: `rocmend port` writes them",),
     valid=("// ROCM is what it is called.\nint x;\n",),
     invalid=(
-        Case("#ifdef USE_ROCM\n// ROCM CU16: ROCm has no mma.h.\n#endif\n#include <mma.h>\n", None),
+        Case(
+            "#ifdef USE_ROCM\n// ROCM CU16: fragments of mma.h have another layout.\n#endif\n#include <mma.h>\n", None
+        ),
         Case("#ifdef USE_ROCM\n// ROCM CU43: a kernel is launched.\nk();\n#else\nk2();\n#endif\n", None),
     ),
 )
@@ -70,5 +72,6 @@ def open_comments(file: CudaFile) -> Iterator[Found]:
             comment.start,
             end,
             f"{name} is still open: {told}",
-            remedy=f"Do what it says, then remove it; or put `// rocmend: ignore[{name}] reason` in its place.",
+            remedy=f"Port the code, then remove it (`rocmend port --explain {name}` says how); or put "
+            f"`// rocmend: ignore[{name}] reason` in its place.",
         )

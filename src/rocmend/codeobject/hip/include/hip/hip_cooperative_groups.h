@@ -35,10 +35,33 @@ __device__ inline unsigned int rank_in(lane_mask mask) {
 }
 // The lane of the member with a rank; the own lane where there is none.
 __device__ inline int lane_of(lane_mask mask, int rank) {
-  for (int at = 0; at < 64; ++at) {
-    if ((mask >> at) & 1 && rank-- == 0) return at;
+  if (rank < 0 || rank >= __popcll(mask)) return static_cast<int>(lane());
+  int at = 0;
+#pragma unroll
+  for (int step = 32; step > 0; step /= 2) {
+    const int below = __popcll(mask & ((lane_mask(1) << step) - 1));
+    const bool above = rank >= below;
+    rank -= above ? below : 0;
+    mask >>= above ? step : 0;
+    at += above ? step : 0;
   }
-  return static_cast<int>(lane());
+  return at;
+}
+// The bits of a value that a mask has, side by side (Hacker's Delight, 7-4).
+__device__ inline lane_mask packed(lane_mask value, lane_mask mask) {
+  value &= mask;
+  lane_mask odd = ~mask << 1;
+#pragma unroll
+  for (int step = 1; step < 64; step *= 2) {
+    lane_mask moves = odd;
+#pragma unroll
+    for (int by = 1; by < 64; by *= 2) moves ^= moves << by;
+    const lane_mask of_mask = moves & mask, of_value = value & of_mask;
+    mask = (mask ^ of_mask) | (of_mask >> step);
+    value = (value ^ of_value) | (of_value >> step);
+    odd &= ~moves;
+  }
+  return value;
 }
 template <typename T>
 __device__ inline T moved(T value, int from) {
@@ -106,6 +129,8 @@ class grid_group : public thread_group {
 };
 
 class coalesced_group : public thread_group {
+  friend __device__ coalesced_group binary_partition(const coalesced_group& group, bool predicate);
+
  public:
   explicit __device__ coalesced_group(lane_mask mask)
       : thread_group(kind::lanes, static_cast<unsigned int>(__popcll(mask)), mask) {}
@@ -128,13 +153,7 @@ class coalesced_group : public thread_group {
                                                       : static_cast<int>(rocmend_groups::lane()));
   }
   __device__ lane_mask ballot(int predicate) const {
-    const lane_mask set = __ballot(predicate) & mask_;
-    lane_mask packed = 0;
-    unsigned int at = 0;
-    for (lane_mask rest = mask_; rest != 0; rest &= rest - 1, ++at) {
-      if (set & rest & (~rest + 1)) packed |= lane_mask(1) << at;
-    }
-    return packed;
+    return rocmend_groups::packed(__ballot(predicate), mask_);
   }
   __device__ int any(int predicate) const { return (__ballot(predicate) & mask_) != 0; }
   __device__ int all(int predicate) const { return (__ballot(predicate) & mask_) == mask_; }
@@ -206,13 +225,8 @@ __device__ inline thread_group tiled_partition(const thread_group& parent, unsig
   return thread_group(thread_group::kind::lanes, size, mask);
 }
 __device__ inline coalesced_group binary_partition(const coalesced_group& group, bool predicate) {
-  lane_mask mask = 0;
-  for (unsigned int rank = 0; rank < group.size(); ++rank) {
-    const unsigned int at = group.shfl(rocmend_groups::lane(), static_cast<int>(rank));
-    mask |= lane_mask(1) << at;
-  }
-  const lane_mask yes = __ballot(predicate) & mask;
-  return coalesced_group(predicate ? yes : mask & ~yes);
+  const lane_mask yes = __ballot(predicate) & group.mask_;
+  return coalesced_group(predicate ? yes : group.mask_ & ~yes);
 }
 template <typename Group>
 __device__ inline unsigned int group_size(const Group& group) {

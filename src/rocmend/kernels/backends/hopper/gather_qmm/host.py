@@ -38,7 +38,7 @@ def plan_moe_gemv(a: Arguments, target: Target, types: Sequence[torch.dtype | No
     constants = {
         "DIVISOR": a.pairs.divisor, "DEPTH": k, "KIND": E2M1 if a.form.mode == "mxfp4" else a.form.bits,
         "GROUP": a.form.group_size, "UNITS": units, "GATED": gated, "HAS_LHS": a.pairs.lhs is not None, "SETS": sets,
-        "SLICES": slices, "PARTS": config["PARTS"], "PDL": bool(config.get("launch_pdl", 0)),
+        "SLICES": slices, "PARTS": config["PARTS"],
     }  # fmt: skip
     return LaunchPlan(moe_gemv_kernel, (units, a.pairs.count), constants, with_warps(config, slices), (), types)
 
@@ -52,7 +52,7 @@ def plan_moe_gemv_persistent(a: Arguments, target: Target, types: Sequence[torch
     constants = {
         "DEPTH": k, "GROUP": a.form.group_size, "TILES": tiles, "GATED": a.up is not None,
         "HAS_LHS": a.pairs.lhs is not None, "ROWS": max(32, next_power_of_2(a.pairs.count)), "SLICES": cut.slices,
-        "PER": cut.per, "PDL": bool(config.get("launch_pdl", 0)),
+        "PER": cut.per,
     }  # fmt: skip
     programs = min(config["fill"] * 4 // cut.slices * (target.compute_units or 132), a.pairs.count * tiles)
     config = with_warps(config, cut.slices)
@@ -79,7 +79,6 @@ def plan_grouped_gemm(a: Arguments, target: Target, types: Sequence[torch.dtype 
             "ROUNDS": cut.rounds,
             "GATED": problem.gated,
             "SLOTS": config["SLOTS"],
-            "PDL": bool(config.get("launch_pdl", 0)),
             "FORM": FORMS[problem.mode, problem.bits, problem.group_size],
         },
         config,

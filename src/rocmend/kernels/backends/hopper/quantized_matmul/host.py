@@ -30,7 +30,7 @@ def plan_gemm_w4a16_wgmma(ops: Operands, target: Target) -> Launches:
     block, stride, chunk = config["BLOCK_M"], ops.x.stride(-2), wgmma.chunk_of(p)
     chunks = p.depth // chunk
     splits, tiles = wgmma.splits_of(p, config, target.compute_units or wgmma.UNITS), cdiv(p.rows, block)
-    constants = {"BITS": p.bits, "GROUP": p.group_size, "PDL": bool(config.get("launch_pdl", 0))}
+    constants = {"BITS": p.bits, "GROUP": p.group_size}
     steps = chunks // config["CHUNKS"] // splits
     numbers = (p.rows, p.columns, ops.w.shape[-1], chunks // wgmma.FOUR, stride, steps)
     grid = (tiles * (p.columns // config["ROWS"]), splits)
@@ -69,7 +69,7 @@ def plan_skinny_gemm_persistent(ops: Operands, target: Target) -> Launches | Non
     walk = skinny.walk_of(p, target.compute_units or 132)
     constants = {
         "DEPTH": p.depth, "GROUP": p.group_size, "SLICES": walk.slices, "SIDE": walk.side, "ROUNDS": walk.rounds,
-        "HELD": 1 if p.rows == 1 else skinny.ROWS, "PDL": bool(config.get("launch_pdl", 0)),
+        "HELD": 1 if p.rows == 1 else skinny.ROWS,
     }  # fmt: skip
     numbers = (p.rows, p.columns // TILE, ops.x.stride(-2) // 8)
     planned = LaunchPlan(skinny_gemm_persistent_kernel, (walk.programs, 1), constants, config, numbers, TYPES)

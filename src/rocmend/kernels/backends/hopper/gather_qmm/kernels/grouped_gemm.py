@@ -200,7 +200,7 @@ def grouped_gemm_kernel(
     n, pairs, experts, divisor,
     DEPTH: gl.constexpr, SLICES: gl.constexpr, EXPERTS: gl.constexpr, TILES: gl.constexpr, BLOCKS: gl.constexpr,
     ROUNDS: gl.constexpr, GATED: gl.constexpr, SLOTS: gl.constexpr, ROOM: gl.constexpr, REGISTERS: gl.constexpr,
-    PDL: gl.constexpr, FORM: gl.constexpr,
+    FORM: gl.constexpr,
 ):  # fmt: skip
     """out[pair] = x[pair // divisor] @ w[rhs[pair]].T, w = scale * code + bias rounded once, of mxfp4 scale * code.
 
@@ -232,7 +232,6 @@ def grouped_gemm_kernel(
         SLOTS: For 256 columns of 128 rows of weights, an even number.
         ROOM: Numbers of pairs that can be listed at once.
         REGISTERS: Of a lane of wavefronts that copy.
-        PDL: It is launched while what is before it still runs.
         FORM: Of the weights, one of ``experts_blocks.FORMS``.
     """
     gl.static_assert(VERSION != "")
@@ -255,8 +254,7 @@ def grouped_gemm_kernel(
     ring.begin_barriers(base + PLACES[ring.LISTED], 1, WAVEFRONTS)
     number = gl.arange(0, EXPERTS, layout=gl.BlockedLayout([1], [32], [WAVEFRONTS], [0])) + nothing()
     write(base + PLACES[ring.COUNTS_AT] + number * 4, number * 0, number * 0 + 1)
-    if PDL:
-        begin_behind()
+    begin_behind()
     second = ()
     if FORM == ring.MXFP4:
         # There are no biases.

@@ -181,7 +181,6 @@ def moe_gemv_kernel(
     x_ptr, w_ptr, scales_ptr, biases_ptr, up_ptr, up_scales_ptr, up_biases_ptr, out_ptr, lhs_ptr, rhs_ptr,
     DIVISOR: gl.constexpr, DEPTH: gl.constexpr, KIND: gl.constexpr, GROUP: gl.constexpr, UNITS: gl.constexpr,
     GATED: gl.constexpr, HAS_LHS: gl.constexpr, SETS: gl.constexpr, SLICES: gl.constexpr, PARTS: gl.constexpr,
-    PDL: gl.constexpr,
 ):  # fmt: skip
     """out[p] = x[lhs[p]] @ w[rhs[p]].T, or silu(x @ w.T) * (x @ up.T): programs (unit of columns, pair).
 
@@ -206,7 +205,6 @@ def moe_gemv_kernel(
         SETS: 1 or 2.
         SLICES: Wavefronts.
         PARTS: Of 256 columns that each of them has; the last ones may have fewer, or none.
-        PDL: Whether the kernel begins before the one before it is done.
     """
     LINES: gl.constexpr = LINES_OF[KIND]
     WORDS: gl.constexpr = DEPTH * BITS_OF[KIND] // 32
@@ -255,8 +253,7 @@ def moe_gemv_kernel(
     ) + lane * 0  # fmt: skip
     room = base + SCALES + wavefront * (PARTS * ROOM)
     policy = gl.inline_asm_elementwise(POLICY, "=l,r", [lane], gl.int64, is_pure=True, pack=1)
-    if PDL:
-        said("griddepcontrol.wait; // $0")
+    said("griddepcontrol.wait; // $0")
     # Loads come back in order: x is asked for first. The assembler has six counters of loads under way, and what waits
     # for one load waits for all that share its counter: x and scales are not to share those of words. So they stand
     # apart from these, in this order, and scales are copied, which is counted by itself.
@@ -288,8 +285,7 @@ def moe_gemv_kernel(
         on = (one * EACH + row % 2 * 4) * WORDS + (part * LINES + line) * 32
         here = ((low_ptr if row < 2 else high_ptr) + on).to(gl.int64)
         words = words + _loaded(here, chunk < CHUNKS, policy, not EVEN, True)
-    if PDL:
-        said("griddepcontrol.launch_dependents; // $0")
+    said("griddepcontrol.launch_dependents; // $0")
     by = ()
     for part in gl.static_range(PARTS):
         given = []

@@ -122,7 +122,7 @@ def moe_gemv_persistent_kernel(
     x_ptr, w_ptr, scales_ptr, biases_ptr, up_ptr, up_scales_ptr, up_biases_ptr, out_ptr, lhs_ptr, rhs_ptr,
     pairs, divisor,
     DEPTH: gl.constexpr, GROUP: gl.constexpr, TILES: gl.constexpr, GATED: gl.constexpr, HAS_LHS: gl.constexpr,
-    ROWS: gl.constexpr, SLICES: gl.constexpr, PER: gl.constexpr, PDL: gl.constexpr,
+    ROWS: gl.constexpr, SLICES: gl.constexpr, PER: gl.constexpr,
 ):  # fmt: skip
     """out[p] = x[lhs[p]] @ w[rhs[p]].T, or silu(x @ w.T) * (x @ up.T): each program a piece of all items' tiles.
 
@@ -147,7 +147,6 @@ def moe_gemv_persistent_kernel(
         ROWS: The power of two from ``pairs``, 32 to 256.
         SLICES: Wavefronts.
         PER: Chunks of 16 words that a wavefront takes: 3 or 4.
-        PDL: Whether the kernel begins before the one before it is done.
     """
     WORDS: gl.constexpr = DEPTH // 8
     EACH: gl.constexpr = 2 if GATED else 1
@@ -166,8 +165,7 @@ def moe_gemv_persistent_kernel(
     both_of = (r + four % 2 * 8) * QUADS + wavefront * PER + q
     s_here = four + (r + q + wavefront) * 0 < PER
     both_here = q + (r + four + wavefront) * 0 < PER
-    if PDL:
-        begin_behind()
+    begin_behind()
     spread: gl.constexpr = gl.SliceLayout(0, gl.BlockedLayout([1, 1], [1, 32], [SLICES, 1], [1, 0]))
     number = gl.arange(0, ROWS, layout=spread)
     chosen = gl.load(rhs_ptr + number, mask=number < pairs, other=-1).to(gl.int32)

@@ -178,7 +178,7 @@ def _copied(held, at, piece, pieces):
 def gemm_w4a16_wgmma_kernel(
     x_ptr, w_ptr, scales_ptr, biases_ptr, out_ptr, M, N, words, fours, x_stride, steps,
     BITS: gl.constexpr, GROUP: gl.constexpr, ROWS: gl.constexpr, BLOCK_M: gl.constexpr, CHUNKS: gl.constexpr,
-    PIECES: gl.constexpr, AHEAD: gl.constexpr, STAGES: gl.constexpr, OWN: gl.constexpr, PDL: gl.constexpr,
+    PIECES: gl.constexpr, AHEAD: gl.constexpr, STAGES: gl.constexpr, OWN: gl.constexpr,
 ):  # fmt: skip
     """out[m, n] = Σ x[m, k] · w[n, k], w = scale · code + bias rounded to the type of x.
 
@@ -205,7 +205,6 @@ def gemm_w4a16_wgmma_kernel(
         AHEAD: Chunks of weights under way.
         STAGES: Pieces of x in shared memory, 3 at least.
         OWN: Chunks of x under way in registers, where programs bring it into order themselves; 0 where it is ordered.
-        PDL: Weights are read before x is there.
     """
     # The operand of the product under way is in registers that the next step would write, if it had no others.
     gl.static_assert(CHUNKS * PIECES > 1)
@@ -242,8 +241,7 @@ def gemm_w4a16_wgmma_kernel(
         held_words = held_words + (_words(w_at, early, count - 1),)
     s_next = gl.load(s_at)
     b_next = gl.load(b_at)
-    if PDL:
-        begin_behind()
+    begin_behind()
     held = gl.allocate_shared_memory(dtype, [STAGES, BLOCK_M, WIDTH], gl.NVMMASharedLayout(128, 16, rank=2))
     ahead = ()
     if OWN > 0:

@@ -160,8 +160,7 @@ def _sums(own, seen, side, r, PARTS: gl.constexpr, SLICES: gl.constexpr, SIDE: g
 def _walked(
     x_ptr, w_ptr, scales_ptr, biases_ptr, out_ptr, memory, rows, tiles, x_eights,
     DEPTH: gl.constexpr, GROUP: gl.constexpr, SLICES: gl.constexpr, SIDE: gl.constexpr, ROUNDS: gl.constexpr,
-    CHUNKS: gl.constexpr, AHEAD: gl.constexpr, FETCH: gl.constexpr, HELD: gl.constexpr, PDL: gl.constexpr,
-    BY_SIZE: gl.constexpr,
+    CHUNKS: gl.constexpr, AHEAD: gl.constexpr, FETCH: gl.constexpr, HELD: gl.constexpr, BY_SIZE: gl.constexpr,
 ):  # fmt: skip
     """Compute what ``skinny_gemm_persistent_kernel`` does; return something but zero where x asks for more.
 
@@ -209,7 +208,6 @@ def _walked(
         quads = quads + (_quads(s_all, b_all, gl.where(tile + (first // PARTS) * step < tiles, later, 0), 8 * QUADS),)
     if not BY_SIZE:
         done(made(BEGUN, BEHIND), "=r,r,r", [tile * 0 + r * 4, tile * 0 + q * 4], 1)
-    if PDL and not BY_SIZE:
         begin_behind()
     given = _asked(x_ptr, rows, x_eights, none, PARTS, SLICES, SIDE)
     LINES: gl.constexpr = min(FETCH, PARTS - (CHUNKS + 2) // 4)
@@ -306,7 +304,7 @@ def _walked(
 def skinny_gemm_persistent_kernel(
     x_ptr, w_ptr, scales_ptr, biases_ptr, out_ptr, rows, tiles, x_eights,
     DEPTH: gl.constexpr, GROUP: gl.constexpr, SLICES: gl.constexpr, SIDE: gl.constexpr, ROUNDS: gl.constexpr,
-    CHUNKS: gl.constexpr, AHEAD: gl.constexpr, FETCH: gl.constexpr, HELD: gl.constexpr, PDL: gl.constexpr,
+    CHUNKS: gl.constexpr, AHEAD: gl.constexpr, FETCH: gl.constexpr, HELD: gl.constexpr,
 ):  # fmt: skip
     """out[m, n] = Σ_g s[n,g] · Σ x·q + b[n,g] · Σ x, of SIDE tiles of 16 rows of w at once.
 
@@ -328,7 +326,6 @@ def skinny_gemm_persistent_kernel(
         AHEAD: Parts of K, of 512 codes of a wavefront, whose scales and biases are under way.
         FETCH: Pairs of lines of 128 bytes of each row that are fetched to L2 while x is brought into order.
         HELD: Rows of x that shared memory holds: 1, which all columns have then, or 8.
-        PDL: Weights are read before x is there.
     """
     gl.static_assert(SLICES == 1 or SIDE < 16, "a barrier for each tile at once, of 16, one of which is for all")
     # x, its sums, what is known of its rows, and twice what wavefronts that share tiles add up.
@@ -340,7 +337,7 @@ def skinny_gemm_persistent_kernel(
     # Seldom anything but zero.
     odd = _walked(
         x_ptr, w_ptr, scales_ptr, biases_ptr, out_ptr, memory, rows, tiles, x_eights, DEPTH, GROUP, SLICES, SIDE,
-        ROUNDS, CHUNKS, AHEAD, FETCH, HELD, PDL, BY_SIZE=False,
+        ROUNDS, CHUNKS, AHEAD, FETCH, HELD, BY_SIZE=False,
     )  # fmt: skip
     if odd != 0:
         none = done("mov.b32 $0, 0;", "=r", [], 1)
@@ -350,5 +347,5 @@ def skinny_gemm_persistent_kernel(
         if done(made(NEEDED, DEPTH * HELD * 17 // 8), "=r", [], 1) != 0:
             _walked(
                 x_ptr, w_ptr, scales_ptr, biases_ptr, out_ptr, memory, rows, tiles, x_eights, DEPTH, GROUP, SLICES,
-                SIDE, ROUNDS, CHUNKS, AHEAD, FETCH, HELD, PDL, BY_SIZE=True,
+                SIDE, ROUNDS, CHUNKS, AHEAD, FETCH, HELD, BY_SIZE=True,
             )  # fmt: skip

@@ -16,13 +16,12 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from rocmend.kernels.backends.hopper.mma import CODES, TAKE
+
 ONES = {"bf16": 0x43004300, "f16": 0x64006400}
 """Twice 128 or 1024, whose last bits a code takes."""
 MINUS = {"bf16": 0xC300C300, "f16": 0xE400E400}
 """The same, negative."""
-CODES = 0x000F000F
-TAKE = 0xEA
-"""The truth table of ``(a & b) | c``."""
 WIDE, NOT_WIDE = "0x4B000000", "0fCB000000"
 """2²³ in fp32, whose last bits a code takes, and the same, negative."""
 ABOVE = "0x64646464"
