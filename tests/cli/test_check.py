@@ -61,7 +61,7 @@ def test_a_check_is_kept_with_its_report(rocmend: Run, machines: Path, tmp_path:
 def test_a_check_says_where_it_keeps_its_record(rocmend: Run, machines: Path, tmp_path: Path) -> None:
     asked = ("check", "--machine", machines / "strix-halo", "-o", tmp_path / "r.html")
     store = tmp_path / "kept.sqlite"
-    assert f"a record of this check is kept in {store}" in rocmend(*asked, "--store", store).err
+    assert f"records of checks are kept in {store}" in rocmend(*asked, "--store", store).err
     assert store.exists()
     assert "kept" not in rocmend(*asked, "--no-store").err
 

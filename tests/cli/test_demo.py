@@ -26,10 +26,10 @@ def run(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 def test_a_machine_is_diagnosed_and_leaves_a_report(tmp_path: Path) -> None:
     done = run("demo", "strix-halo", cwd=tmp_path)
     assert done.returncode == 1, done.stderr
-    assert "--no-probe" not in (tmp_path / "rocmend-demo-strix-halo.html").read_text()
+    assert "--no-probe" not in (tmp_path / "rocmend-report-strix-halo.html").read_text()
     assert "id: gfx1151-cwsr-save-area-too-small" in done.stdout
-    assert done.stdout.rstrip().endswith("Report: rocmend-demo-strix-halo.html")
-    assert "<html" in (tmp_path / "rocmend-demo-strix-halo.html").read_text()
+    assert done.stdout.rstrip().endswith("Report: rocmend-report-strix-halo.html")
+    assert "<html" in (tmp_path / "rocmend-report-strix-halo.html").read_text()
 
 
 def test_the_list_names_every_machine(tmp_path: Path) -> None:

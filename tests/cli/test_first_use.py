@@ -107,7 +107,7 @@ def test_an_error_names_the_command_in_full(rocmend: Rocmend, words: tuple[str, 
 
 def test_a_demo_leaves_the_report_of_this_machine_alone(tmp_path: Path, rocmend: Rocmend) -> None:
     rocmend("demo", "strix-halo")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["rocmend-demo-strix-halo.html"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["rocmend-report-strix-halo.html"]
 
 
 @pytest.mark.parametrize(

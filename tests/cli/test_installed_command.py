@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -400,3 +401,51 @@ def test_a_target_that_is_not_here_leads_on(installed: Run) -> None:
     said = flat(installed("doctor", "--target", "RX 7900 XTX").out)
     assert "rocmend wheel choose --target gfx1100 says what to install" in said
     assert "pytorch on gfx1100 (not in this machine)" in installed("env", "--for", "pytorch", "--target", "gfx1100").out
+
+
+def test_a_report_that_cannot_be_written_costs_the_report_only(installed: Run) -> None:
+    """Minutes of work ended in an error and nothing else."""
+    asked = ("check", "--machine", "strix-halo", "-o", "/dev/full")
+    done = installed(*asked)
+    assert done.code == 2
+    assert "What was found" in done.out
+    assert "Report:" not in done.out
+    assert "[/dev/full] The report can't be written: No space left on device." in done.err
+    (kept,) = re.findall(r"rocmend store show (\S+) --artifact report.html", done.err)
+    assert "<!doctype html>" in installed("store", "show", kept, "--artifact", "report.html").out
+    envelope = msgspec.json.decode(installed(*asked, "--json").out)
+    assert (envelope["exit_code"], envelope["errors"][0]["subject"]) == (2, "/dev/full")
+    assert envelope["data"]["diagnosis"]["findings"]
+
+
+def test_a_full_disk_is_found_before_the_work(installed: Run, small_disk: Path) -> None:
+    free = os.statvfs(small_disk)
+    (small_disk / "filler").write_bytes(b"x" * free.f_bavail * free.f_frsize)
+    done = installed("check", "--machine", "strix-halo", "-o", str(small_disk / "report.html"))
+    assert (done.code, done.out, "reading the machine" in done.err) == (2, "", False)
+    assert "The report can't be written: No space left on device." in done.err
+    assert [path.name for path in small_disk.iterdir()] == ["filler"]
+
+
+def test_reports_of_other_machines_and_targets_replace_none_of_this_machine(installed: Run, tmp_path: Path) -> None:
+    for asked in ((), ("--machine", "strix-halo"), ("--target", "strix-halo")):
+        installed("check", "--no-probe", "--no-store", *asked, cwd=tmp_path)
+    names = ["rocmend-report-gfx1151.html", "rocmend-report-strix-halo.html", "rocmend-report.html"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+
+
+def test_the_terminal_says_what_to_install_before_the_known_problems(installed: Run, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    told = installed("check", "--target", "strix-halo", "--no-store", "-o", str(page)).out
+    assert "pip install --index-url" in told
+    parts = ("What to install", "What to set", "Known problems of gfx1151")
+    for text, begin in ((told, ""), (page.read_text(), ">")):
+        places = [text.index(begin + part) for part in parts]
+        assert places == sorted(places)
+
+
+def test_the_record_of_a_check_that_ran_nothing_says_what_was_found(installed: Run, tmp_path: Path) -> None:
+    installed("check", "--machine", "strix-halo", "-o", str(tmp_path / "r.html"), "--store", str(tmp_path / "kept"))
+    listed = installed("store", "ls", "--store", str(tmp_path / "kept")).out
+    assert re.search(r"\d errors +check", listed)
+    assert "skipped" not in listed

@@ -74,7 +74,7 @@ def test_no_command_writes_through_what_is_planted(  # noqa: PLR0917  the cases 
 
 
 def test_the_default_name_replaces_a_report_only(check: Run, project: Path) -> None:
-    report = project / "rocmend-report.html"
+    report = project / "rocmend-report-strix-halo.html"
     assert check().code == 1
     first = report.stat().st_ino
     assert check().code == 1

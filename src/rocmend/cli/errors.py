@@ -39,11 +39,16 @@ def print_error(error: RocmendError, arguments: Sequence[str]) -> int:
             silence_stdout()
         else:
             return FAILED
+    say_error(error)
+    return FAILED
+
+
+def say_error(error: RocmendError) -> None:
+    """Say an error in words, on stderr."""
     click.echo(visible(f"rocmend: [{error.subject}] {error.message}"), err=True)
     for line in (error.why, error.next_step):
         if line:
             click.echo(visible(f"  {line}"), err=True)
-    return FAILED
 
 
 def print_usage_error(error: click.ClickException, arguments: Sequence[str]) -> int:

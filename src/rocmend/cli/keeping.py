@@ -47,7 +47,7 @@ class Begun:
         return round((time.monotonic() - self._begin) * 1000, 1)
 
 
-def keep_check(store: Store, check: Check, machine: Machine, begun: Begun, report: Path) -> None:
+def keep_check(store: Store, check: Check, machine: Machine, begun: Begun, page: str) -> str:
     """Keep a check: its verdict is that of the operations tried, its findings stand in the detail.
 
     Args:
@@ -55,7 +55,10 @@ def keep_check(store: Store, check: Check, machine: Machine, begun: Begun, repor
         check: What was found out.
         machine: The facts it rests on.
         begun: When it began.
-        report: The HTML report, kept as an artifact.
+        page: The HTML report, kept as an artifact.
+
+    Returns:
+        The record's id; empty where it is not kept.
     """
     from rocmend.cli.views.diagnosis import verdict
     from rocmend.probe.matrix import rank
@@ -70,7 +73,7 @@ def keep_check(store: Store, check: Check, machine: Machine, begun: Begun, repor
         subject=check.diagnosis.about,
         identity=identity_of({"kind": "check", "targets": check.targets, "workload": check.environment.workload}),
         verdict=min(tried, key=rank, default=Verdict.SKIPPED),
-        reason=summary if tried else f"No operation was tried. {summary}",
+        reason=summary,
         started_at=begun.started_at,
         time_ms=begun.time_ms(),
         gfx_target=check.targets[0] if check.targets else "",
@@ -79,8 +82,11 @@ def keep_check(store: Store, check: Check, machine: Machine, begun: Begun, repor
         group=check.probes.group if check.probes is not None else "",
     )
     try:
-        store.add(evidence, machine=machine, artifacts={"report.html": report})
+        first = next(store.query(kind="check", limit=1), None) is None
+        kept = store.add(evidence, machine=machine, artifacts={"report.html": page.encode(errors="replace")})
     except RocmendError as error:
         tell(f"rocmend: the check is not kept: {error}")
-    else:
-        tell(f"rocmend: a record of this check is kept in {store.path}: `rocmend store ls`; --no-store keeps none.")
+        return ""
+    if first:
+        tell(f"rocmend: records of checks are kept in {store.path}: `rocmend store ls`; --no-store keeps none.")
+    return kept

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -12,14 +13,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from rocmend.cli.base import OneOf
+from rocmend.cli.errors import say_error
 from rocmend.cli.redaction import command_redactor
 from rocmend.cli.streams import STDOUT, write_data
 from rocmend.core.errors import RocmendError, UsageError
 from rocmend.core.files import naming
-from rocmend.core.outputs import check_named, write_named
+from rocmend.core.outputs import check_named, try_place, write_named
 from rocmend.core.visible import json_safe, visible
 from rocmend.report.document import Document
-from rocmend.report.envelope import Outcome, to_json
+from rocmend.report.envelope import Outcome, error_outcome, to_json
 
 if TYPE_CHECKING:
     from rocmend.core.redact import Redactor
@@ -139,6 +141,7 @@ def finish(
     details: bool = False,
     advise: bool = False,
     others: Mapping[str, Callable[[], str | Document | Suite]] | None = None,
+    unwritten: RocmendError | None = None,
 ) -> None:
     """Print an outcome in the format asked for, or write it to the file asked for, and leave with its exit code.
 
@@ -149,13 +152,18 @@ def finish(
         details: Print cards' details in the terminal too.
         advise: Say in the terminal how to share it, where it holds something that would be redacted.
         others: What further formats are made from, by name: their text, or the document that ``md`` or ``html`` shows.
+        unwritten: Why a file beside the result could not be written: an error, said when the result is printed.
     """
+    if unwritten is not None:
+        outcome = error_outcome(outcome.command, unwritten, outcome.data)
     if output_format == "human" and _OUTPUT not in click.get_current_context().meta:
         _print(view(), details=details, advise=advise)
     else:
         write_result(_text(outcome, output_format, (others or {}).get(output_format, view)))
     with naming(STDOUT):
         sys.stdout.flush()
+    if unwritten is not None:
+        say_error(unwritten)
     raise click.exceptions.Exit(outcome.exit_code)
 
 
@@ -252,11 +260,20 @@ class OutputFile:
         self._only = only
         with self._told():
             check_named(path, project=project, only=only)
+            try_place(path)
 
     def write(self, data: bytes | str) -> None:
         """Write it, all or nothing."""
         with self._told():
             write_named(self.path, data, project=self._project, only=self._only)
+
+    def tried(self, data: bytes | str) -> RocmendError | None:
+        """Write it beside a result that is printed in any case; return why it could not be written."""
+        try:
+            self.write(data)
+        except RocmendError as error:
+            return error
+        return None
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
@@ -281,29 +298,39 @@ def file_option(help_text: str) -> Callable[[F], F]:
 
 
 def report_option(function: F) -> F:
-    """Add ``-o FILE`` for the HTML report of a machine; passes ``output``, to be given to ``report_file``."""
+    """Add ``-o FILE`` for the HTML report of a machine; passes ``output``, None where it is not given."""
     return click.option(
         "-o",
         "--output",
         type=click.Path(path_type=Path, dir_okay=False),
-        default=Path("rocmend-report.html"),
-        show_default=True,
-        help="Where the HTML report goes. The default replaces an earlier report only; links are not followed.",
+        default=None,
+        help="Where the HTML report goes. The default is rocmend-report.html, with --machine NAME or --target NAME "
+        "rocmend-report-NAME.html; it replaces an earlier report only, and follows no links.",
     )(function)
 
 
-def report_file(path: Path, *, project: Path | None = None) -> OutputFile:
-    """Return where an HTML report goes; the option's default replaces only an earlier report.
+def report_file(path: Path | None, *, about: str = "", project: Path | None = None) -> OutputFile:
+    """Return where an HTML report goes; the name that nobody gave replaces only an earlier report.
+
+    Args:
+        path: What was named with ``-o``.
+        about: Another machine or GPU than this one: part of the name that nobody gave.
+        project: A stranger's folder that the command works on.
 
     Raises:
         UsageError: It is not to be written there.
     """
     from rocmend.report.html import MARK
 
+    if path is None:
+        name = "-".join(part for part in ("rocmend-report", _UNFIT.sub("-", about).strip("-.")) if part)
+        return OutputFile(Path(f"{name}.html"), "report", project=project, only=MARK)
     must_end(path, (".html", ".htm"), "The report is HTML.")
-    source = click.get_current_context().get_parameter_source("output")
-    default = source is click.core.ParameterSource.DEFAULT
-    return OutputFile(path, "report", project=project, only=MARK if default else b"")
+    return OutputFile(path, "report", project=project)
+
+
+_UNFIT = re.compile(r"[^\w.+-]+")
+"""What does not belong into a file's name."""
 
 
 def must_end(path: Path, suffixes: tuple[str, ...], why: str, *, option: str = "-o") -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import stat
 import sys
 from pathlib import Path
@@ -15,10 +16,11 @@ from rocmend.core.beneath import Beneath, UnsafePathError
 from rocmend.core.errors import UsageError
 from rocmend.core.files import naming
 
-__all__ = ["check_named", "write_named"]
+__all__ = ["check_named", "try_place", "write_named"]
 
 _STREAM = re.compile(r"/dev/(?P<name>stdout|stderr)|(?:/dev|/proc/self)/fd/(?P<number>\d{1,6})")
 _HEAD_BYTES = 4096
+_TRIED_BYTES = 64 * 1024
 _OTHER = "Name another with -o."
 
 
@@ -78,6 +80,28 @@ def _check_what_is_there(path: Path, mode: int, only: bytes) -> None:
                 why="Nobody named this file: it is the default.",
                 next_step=_OTHER,
             )
+
+
+def try_place(path: Path) -> None:
+    """Write a little beside a file that ``check_named`` allows, and take it away again.
+
+    A full disk, a quota and a share of the network refuse what the permissions allow.
+
+    Args:
+        path: The file; streams and devices are not tried.
+
+    Raises:
+        OSError: Nothing can be written there.
+    """
+    status = _status(path)
+    if _descriptor(path) is not None or (status is not None and not stat.S_ISREG(status.st_mode)):
+        return
+    name = f".rocmend-{secrets.token_hex(8)}.part"
+    with naming(path), Beneath(path.parent) as tree:
+        try:
+            tree.create(name, bytes(_TRIED_BYTES))
+        finally:
+            tree.unlink(name, missing_ok=True)
 
 
 def write_named(path: Path, data: bytes | str, *, project: Path | None = None, only: bytes = b"") -> None:

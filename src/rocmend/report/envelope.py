@@ -47,10 +47,10 @@ class Outcome(msgspec.Struct, frozen=True):
     judged: bool = True
 
 
-def error_outcome(command: str, error: RocmendError) -> Outcome:
-    """Return the outcome of a command that ended in an error."""
+def error_outcome(command: str, error: RocmendError, data: Any = None) -> Outcome:
+    """Return the outcome of a command that ended in an error, with what it computed before."""
     record = ErrorRecord(error.code, error.subject, error.message, error.why, error.next_step)
-    return Outcome(command, exit_code=FAILED, errors=(record,))
+    return Outcome(command, data, FAILED, (record,))
 
 
 def to_json(outcome: Outcome, *, redactor: Redactor | None = None, indent: int = 2) -> str:

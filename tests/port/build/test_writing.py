@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 from hypothesis import given
@@ -36,7 +37,7 @@ def test_a_changed_line_stands_beside_the_original() -> None:
 
 
 def test_a_line_that_goes_is_kept_for_others() -> None:
-    assert swap("CMakeLists.txt", "  a()\n", "a()", "") == "  if(NOT USE_ROCM)\n  a()\n  endif()\n"
+    assert swap("CMakeLists.txt", "  a()\n", "a()", "") == "  if(NOT USE_ROCM)\n    a()\n  endif()\n"
     assert swap("Makefile", "A = 1 # why\n", "A = 1", "") == "ifndef USE_ROCM\nA = 1 # why\nendif\n"
 
 
@@ -50,14 +51,15 @@ def test_a_line_that_goes_is_kept_for_others() -> None:
     ],
 )
 def test_a_statement_of_cmake_that_says_nothing_more_goes(text: str, option: str) -> None:
-    assert swap("CMakeLists.txt", text, option, "") == f"if(NOT USE_ROCM)\n{text}endif()\n"
+    inside = text if "\\" in text else indent(text, "  ")  # a string over two lines stays as it is
+    assert swap("CMakeLists.txt", text, option, "") == f"if(NOT USE_ROCM)\n{inside}endif()\n"
 
 
 def test_options_for_a_language_that_gets_none_go() -> None:
     text = "target_compile_options(a PRIVATE\n  $<$<COMPILE_LANGUAGE:CXX>:-Wall>\n  $<$<COMPILE_LANGUAGE:CUDA>:-G>)\n"
     after = swap("CMakeLists.txt", text, "-G", "")
     rocm = "target_compile_options(a PRIVATE\n  $<$<COMPILE_LANGUAGE:CXX>:-Wall>\n)\n"
-    assert after == f"if(USE_ROCM)\n{rocm}else()\n{text}endif()\n"
+    assert after == f"if(USE_ROCM)\n{indent(rocm, '  ')}else()\n{indent(text, '  ')}endif()\n"
 
 
 @pytest.mark.parametrize("path", ["requirements_ascend.txt", "src/musa/CMakeLists.txt", "docker/Dockerfile.gaudi"])
@@ -69,7 +71,7 @@ def test_files_for_the_chips_of_others_are_no_matter_of_a_port(path: str) -> Non
 def test_lines_that_follow_each_other_share_a_condition() -> None:
     text = b"a()\nb()\nc()"
     after = ported("CMakeLists.txt", text, [issue(Edit(0, 1, b"x")), issue(Edit(4, 5, b"y"))])
-    assert after == b"if(USE_ROCM)\nx()\ny()\nelse()\na()\nb()\nendif()\nc()"
+    assert after == b"if(USE_ROCM)\n  x()\n  y()\nelse()\n  a()\n  b()\nendif()\nc()"
     assert restored("CMakeLists.txt", after) == text
 
 
@@ -77,7 +79,7 @@ def test_lines_are_added_after_a_statement() -> None:
     text = b"a(\n  b)\r\nc()\r\n"
     end = text.index(b"\r\n")
     after = ported("CMakeLists.txt", text, [issue(Edit(end, end, b"\nd()"))])
-    assert after == b"a(\n  b)\r\nif(USE_ROCM)\nd()\nendif()\r\nc()\r\n"
+    assert after == b"a(\n  b)\r\nif(USE_ROCM)\n  d()\nendif()\r\nc()\r\n"
     assert restored("CMakeLists.txt", after) == text
 
 
@@ -97,8 +99,15 @@ def test_a_projects_own_condition_is_not_taken_for_broken() -> None:
     at = text.index(b"a()")
     after = ported("CMakeLists.txt", text, [issue(Edit(at, at + 1, b"b"))])
     assert broken("CMakeLists.txt", text, after) is None
-    assert broken("CMakeLists.txt", text, after.replace(b"\na()", b"\nc()")) is not None
+    assert broken("CMakeLists.txt", text, after.replace(b"\n  a()", b"\n  c()")) is not None
     assert broken("CMakeLists.txt", text, text.replace(b"a()", b"b()")) is not None
+
+
+@pytest.mark.parametrize("text", ['export A="x\n  y"\n', "\tx a\n"])
+def test_lines_that_are_part_of_a_text_stay_where_they_are(text: str) -> None:
+    after = swap("a.sh", text, "x", "z")
+    assert f"else\n{text}" in after
+    assert restored("a.sh", after.encode()) == text.encode()
 
 
 def test_where_no_condition_can_stand_nothing_is_written() -> None:

@@ -74,7 +74,7 @@ def command(
     workload: str | None,
     model_size: ModelSize | None,
     wheels: tuple[Path, ...],
-    output: Path,
+    output: Path | None,
     quick: bool,
     full: bool,
     probe: bool,
@@ -112,7 +112,7 @@ def command(
 
 def check(
     *,
-    output: Path,
+    output: Path | None,
     output_format: str,
     project: Path | None = None,
     machine_dir: Path | None = None,
@@ -135,7 +135,7 @@ def check(
 
     if project is not None and not project.is_dir():  # said before the machine is read
         raise UsageError("check", f"{project} is not a folder.", next_step="Name the folder of a project to port.")
-    file = report_file(output, project=project)
+    file = report_file(output, about=_about(machine_dir, target), project=project)
     about_s = _about_s(probe, machine_dir, target, full=depth == "full")
     with Progress("rocmend check", "reading the machine", about_s=about_s, quick=not about_s) as progress:
         machine = target_alone(
@@ -179,16 +179,24 @@ def check(
         )
         progress("writing the report")
         report = check_report(result, machine)
-    file.write(shown(report, "html"))
-    if store is not None:
-        keep_check(store, result, machine, begun, output)
+    page = shown(report, "html")
+    unwritten = file.tried(page)
+    kept = keep_check(store, result, machine, begun, page) if store is not None else ""
+    if unwritten is not None and kept:
+        unwritten.next_step = f"The store has it: `rocmend store show {kept} --artifact report.html > FILE`."
     others: dict[str, Callable[[], str | Document | Suite]] = {
         "sarif": lambda: _sarif(result),
         **dict.fromkeys(("md", "html"), lambda: report),
     }
     judged = not result.diagnosis.hypothetical_target
     outcome = Outcome("check", result, FINDINGS if result.serious else CLEAN, judged=judged)
-    finish(outcome, output_format, lambda: check_summary(result, str(output)), others=others)
+    there = "" if unwritten is not None else str(file.path)
+    finish(outcome, output_format, lambda: check_summary(result, there), others=others, unwritten=unwritten)
+
+
+def _about(machine_dir: Path | None, target: str | None) -> str:
+    """Return what another machine or GPU than this machine's is called."""
+    return "-".join(part for part in (machine_dir.resolve().name if machine_dir else "", target) if part)
 
 
 def _asked_with(machine_dir: Path | None, target: str | None) -> str:

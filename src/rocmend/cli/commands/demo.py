@@ -58,7 +58,7 @@ _COPIES = {
 )
 @click.argument("name", default="", type=Name("example", lambda: (*example_machines(), *_COPIES)))
 @click.argument("directory", metavar="[DIR]", type=click.Path(path_type=Path), required=False)
-@file_option("Where the HTML report of a machine goes.  [default: rocmend-demo-NAME.html]")
+@file_option("Where the HTML report of a machine goes.  [default: rocmend-report-NAME.html]")
 @output_options(file=False)
 def command(name: str, directory: Path | None, output: Path | None, output_format: str) -> None:
     """Try rocmend on the examples that come with it.
@@ -85,7 +85,6 @@ def command(name: str, directory: Path | None, output: Path | None, output_forma
     else:
         from rocmend.cli.commands.check import check
 
-        output = output or Path(f"rocmend-demo-{name}.html")
         check(machine_dir=machines[name], no_store=True, output=output, output_format=output_format)
 
 

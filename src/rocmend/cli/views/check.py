@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rocmend import __version__
 from rocmend.cli.check import Check, InspectedWheel
-from rocmend.cli.views.choices import choice_card
+from rocmend.cli.views.choices import best_way, choice_card
 from rocmend.cli.views.diagnosis import (
     finding_card,
     finding_line,
@@ -61,7 +61,7 @@ def check_report(check: Check, machine: Machine) -> Document:
         blocks.append(Section("Findings", tuple(finding_card(item, check.diagnosis) for item in serious) or (nothing,)))
     install = Section("What to install", _install(check), folded=not check.diagnosis.hypothetical_target)
     if check.diagnosis.hypothetical_target:
-        blocks += [install, *undecided_blocks(check.diagnosis)]
+        blocks += [install, Section("What to set", _settings(check)), *undecided_blocks(check.diagnosis)]
     if notes:
         blocks.append(Section("Good to know", notes, folded=True))
     if check.wheels:
@@ -79,7 +79,7 @@ def check_report(check: Check, machine: Machine) -> Document:
         blocks.append(Section("How fast", _speeds(check), folded=not check.speeds))
     if not check.diagnosis.hypothetical_target:
         blocks.append(install)
-    blocks.append(Section("What to set", _settings(check), folded=True))
+        blocks.append(Section("What to set", _settings(check), folded=True))
     if check.facts:
         blocks.append(Section("The machine", (_machine(check),), folded=True))
     if not check.diagnosis.hypothetical_target:
@@ -113,9 +113,11 @@ def check_summary(check: Check, report: str) -> Document:
         from rocmend.cli.views.port_check import project_summary
 
         project = (project_summary(check.project),)
-    known = tuple(undecided_blocks(check.diagnosis)) if check.diagnosis.hypothetical_target else ()
-    pointer = Links("Report", (Link("", report),))
-    return Document(_title(check), summary, tone, (*cards, *known, *wheels, *probes, *project, pointer))
+    known: tuple[Block, ...] = ()
+    if check.diagnosis.hypothetical_target:
+        known = (*_in_short(check), *undecided_blocks(check.diagnosis))
+    pointer = (Links("Report", (Link("", report),)),) if report else ()
+    return Document(_title(check), summary, tone, (*cards, *known, *wheels, *probes, *project, *pointer))
 
 
 def _read_at(check: Check) -> str:
@@ -152,6 +154,21 @@ def _install(check: Check) -> tuple[Block, ...]:
         none_known = Text(f"No entry knows a way to install PyTorch for {choices.target}.", Tone.WARNING)
         blocks.append(Section(f"PyTorch for {choices.target}", cards or (none_known,)))
     return tuple(blocks)
+
+
+def _in_short(check: Check) -> tuple[Block, ...]:
+    """Lay out the best way to install and what has to be set, in the order of the page."""
+    best = tuple(block for choices in check.choices if choices.serving for block in best_way(choices))
+    lines = [line for line in check.environment.lines if not line.optional]
+    title = f"{check.environment.workload} on {check.diagnosis.about}"
+    firm = Code(write(lines, "bash", title=title), "bash") if lines else Text("Nothing has to be set.")
+    given = f"--target {check.diagnosis.hypothetical_target}"
+    more = f"Other ways: `rocmend wheel choose {given} --all`."
+    optional = f"What is worth measuring: `rocmend env --for {check.environment.workload} {given}`."
+    return (
+        Section("What to install", (*(best or (Text("No way is known."),)), Text(more, Tone.MUTED))),
+        Section("What to set", (firm, Text(optional, Tone.MUTED))),
+    )
 
 
 def _settings(check: Check) -> tuple[Block, ...]:

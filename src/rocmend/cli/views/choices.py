@@ -29,6 +29,15 @@ def choices_document(result: Choices, *, everything: bool = False) -> Document:
 
 def _answer(result: Choices) -> tuple[Block, ...]:
     first, *others = result.serving
+    check = (Section("Check it afterwards", (Code("\n".join(first.check), "bash"),)),) if first.check else ()
+    names = ", ".join(f"{choice.place} ({choice.channel})" for choice in others)
+    more = f"{count_text(len(others), 'other way')}: {names}. " if others else ""
+    return (Section("Install", best_way(result)), *check, Text(f"{more}Sources and more: `--all`.", Tone.MUTED))
+
+
+def best_way(result: Choices) -> tuple[Block, ...]:
+    """Lay out the way to take: its command, why, and what to know."""
+    first = result.serving[0]
     command = first.command
     if result.own_environment and command.startswith("pip "):
         folder = OWN_PYTHON.removesuffix("/bin/python")
@@ -42,10 +51,7 @@ def _answer(result: Choices) -> tuple[Block, ...]:
         lines.append(Text(f"**Note:** this is a {first.channel} build."))
     if first.caution:
         lines.append(Text(f"**Caution:** {_sentence(first.caution)}"))
-    check = (Section("Check it afterwards", (Code("\n".join(first.check), "bash"),)),) if first.check else ()
-    names = ", ".join(f"{choice.place} ({choice.channel})" for choice in others)
-    more = f"{count_text(len(others), 'other way')}: {names}. " if others else ""
-    return (Section("Install", tuple(lines)), *check, Text(f"{more}Sources and more: `--all`.", Tone.MUTED))
+    return tuple(lines)
 
 
 def _refused(choices: Sequence[Choice]) -> tuple[Block, ...]:

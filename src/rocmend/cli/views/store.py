@@ -9,7 +9,9 @@ import msgspec
 
 from rocmend.bench.records import KIND, measured_of
 from rocmend.cli.views.bench_figures import interval_text
+from rocmend.cli.views.diagnosis import TONE
 from rocmend.cli.views.machine import value_text
+from rocmend.core.records import Severity
 from rocmend.core.units import count_text, size_text, time_text
 from rocmend.core.verdict import Verdict
 from rocmend.report.document import (
@@ -57,7 +59,7 @@ def list_document(records: Sequence[StoredEvidence], *, more: bool, narrowed: bo
     rows: list[list[str | Cell]] = [
         [
             record.id,
-            _verdict_cell(record.evidence.verdict),
+            _outcome_cell(record.evidence),
             visible(f"{record.evidence.kind} {record.evidence.subject}"),
             visible(record.evidence.gfx_target),
             time_text(record.evidence.time_ms),
@@ -66,7 +68,8 @@ def list_document(records: Sequence[StoredEvidence], *, more: bool, narrowed: bo
     ]
     counts: dict[str, int] = {}
     for record in records:
-        counts[record.evidence.verdict.value] = counts.get(record.evidence.verdict.value, 0) + 1
+        outcome = _NOTHING_RUN if _only_diagnosed(record.evidence) else record.evidence.verdict.value
+        counts[outcome] = counts.get(outcome, 0) + 1
     summary = f"{count_text(len(records), 'record')}: {_counts_text(counts)}"
     if more:
         summary = f"The newest {summary}; there are more (--limit 0 lists all)"
@@ -103,6 +106,26 @@ def _verdict_cell(verdict: Verdict) -> Cell:
     return Cell(verdict.value, VERDICT_TONE[verdict])
 
 
+_NOTHING_RUN = "diagnosed only"
+
+
+def _only_diagnosed(evidence: Evidence) -> bool:
+    """Whether it is a check that ran nothing on a GPU: what counts is what was found."""
+    return evidence.kind == "check" and evidence.verdict is Verdict.SKIPPED
+
+
+def _outcome_cell(evidence: Evidence) -> Cell:
+    """Return the verdict; for a check that ran nothing, how many errors or warnings it found."""
+    if not _only_diagnosed(evidence):
+        return _verdict_cell(evidence.verdict)
+    found = evidence.detail.get("findings")
+    for level in (Severity.ERROR, Severity.WARNING):
+        listed = found.get(level.value) if isinstance(found, dict) else None
+        if isinstance(listed, list) and listed:
+            return Cell(count_text(len(listed), level.value), TONE[level])
+    return Cell("no errors", Tone.MUTED)
+
+
 def _counts_text(counts: Mapping[str, int]) -> str:
     order = {verdict.value: place for place, verdict in enumerate(Verdict)}
     return ", ".join(f"{counts[name]} {name}" for name in sorted(counts, key=lambda name: order.get(name, len(order))))
@@ -127,7 +150,8 @@ def record_document(record: StoredEvidence, machine: Machine | None, repeats: Ma
         blocks.append(Section("Artifacts", (table(["name", "size", "SHA-256 begins"], rows),)))
     footer = f"`rocmend store show {record.id} --artifact NAME` writes an artifact to standard output."
     reason = visible(evidence.reason) or figure
-    summary = f"{evidence.verdict.value}: {reason}" if reason else evidence.verdict.value
+    verdict = _NOTHING_RUN if _only_diagnosed(evidence) else evidence.verdict.value
+    summary = f"{verdict}: {reason}" if reason else verdict
     title = f"{visible(evidence.kind)} {visible(evidence.subject)}"
     return Document(title, summary, VERDICT_TONE[evidence.verdict], tuple(blocks), footer if evidence.artifacts else "")
 

@@ -6,7 +6,10 @@ from typing import NamedTuple
 
 from rocmend.port.build.kinds import Kind
 
-__all__ = ["GATES", "Gate"]
+__all__ = ["GATES", "UNIT", "Gate"]
+
+UNIT = "  "
+"""What stands before each line within a condition, where the kind is indented."""
 
 
 class Gate(NamedTuple):
@@ -17,7 +20,7 @@ class Gate(NamedTuple):
         other: Opens what holds for everything else.
         otherwise: Stands between the two.
         close: Ends it.
-        indented: Whether its lines are indented as what they stand around.
+        indented: Whether its lines are indented as what they stand around, and what they hold by ``UNIT`` more.
     """
 
     rocm: str

@@ -1,4 +1,7 @@
-"""Proving that a text file's NVIDIA side is what it was: without ``USE_ROCM`` it is the original, byte for byte."""
+"""Proving that a text file's NVIDIA side is what it was: without ``USE_ROCM`` it is the original.
+
+Byte for byte, after lines that a port indented within its conditions have moved back.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import NamedTuple
 
 from rocmend.port.build import make
 from rocmend.port.build.file import TextFile
-from rocmend.port.build.gates import GATES
+from rocmend.port.build.gates import GATES, UNIT
 from rocmend.port.build.kinds import Kind, Manner, manner
 
 __all__ = ["broken", "restored"]
@@ -54,9 +57,14 @@ def restored(path: str, data: bytes) -> bytes:
     marks = list(_marks(file))
     if not any(mark.role in {_Role.ROCM, _Role.OTHER} for mark in marks):
         return data
-    dropped = _dropped(marks)
+    dropped, branches = _dropped(marks)
     lines = file.lines.all
-    kept = b"".join(data[line.start : line.next] for number, line in enumerate(lines) if number not in dropped)
+    moved = _moved(file, branches)
+    kept = b"".join(
+        data[line.start + (len(UNIT) if number in moved else 0) : line.next]
+        for number, line in enumerate(lines)
+        if number not in dropped
+    )
     head = data[: lines[0].start]
     last = lines[-1]
     if len(lines) - 1 in dropped and last.end == last.next:
@@ -115,9 +123,29 @@ def _of_shell(file: TextFile) -> Iterator[_Mark]:
             inside = written != gate.close
 
 
-def _dropped(marks: list[_Mark]) -> set[int]:
-    """Return the lines that a build without ``USE_ROCM`` does not read, the conditions' own lines among them."""
+def _moved(file: TextFile, branches: list[tuple[int, int]]) -> set[int]:
+    """Return the lines of branches that are indented within them, all of a branch or none."""
+    moved: set[int] = set()
+    for first, last in branches:
+        indent = file.lines.indent(file.lines.all[first].start) + UNIT
+        inside = [number for number in range(first + 1, last) if _text(file, number).strip()]
+        if all(_text(file, number).startswith(indent) for number in inside):
+            moved.update(inside)
+    return moved
+
+
+def _text(file: TextFile, number: int) -> str:
+    line = file.lines.all[number]
+    return file.text[line.start : line.end]
+
+
+def _dropped(marks: list[_Mark]) -> tuple[set[int], list[tuple[int, int]]]:
+    """Return the lines that a build without ``USE_ROCM`` does not read, and the branches that it does read.
+
+    The conditions' own lines are among the former; a branch is given by the lines before and after it.
+    """
     dropped: set[int] = set()
+    branches: list[tuple[int, int]] = []
     chains: list[list[_Mark]] = []
     for mark in marks:
         if mark.role in {_Role.ROCM, _Role.OTHER, _Role.FOREIGN}:
@@ -125,14 +153,17 @@ def _dropped(marks: list[_Mark]) -> set[int]:
         elif chains:
             chains[-1].append(mark)
             if mark.role is _Role.CLOSE:
-                dropped |= _of_chain(chains.pop())
-    return dropped
+                gone, branch = _of_chain(chains.pop())
+                dropped |= gone
+                branches += [branch] if branch else []
+    return dropped, branches
 
 
-def _of_chain(chain: list[_Mark]) -> set[int]:
+def _of_chain(chain: list[_Mark]) -> tuple[set[int], tuple[int, int] | None]:
     opening = chain[0]
     if opening.role is _Role.FOREIGN or len(chain) > 3 or any(mark.role is _Role.ELSEIF for mark in chain):
-        return set()
+        return set(), None
     middle = chain[1].line if len(chain) == 3 else chain[-1].line
     gone = (opening.line, middle) if opening.role is _Role.ROCM else (middle, chain[-1].line)
-    return {opening.line, middle, chain[-1].line, *range(gone[0], gone[1] + 1)}
+    kept = (middle, chain[-1].line) if opening.role is _Role.ROCM else (opening.line, middle)
+    return {opening.line, middle, chain[-1].line, *range(gone[0], gone[1] + 1)}, kept

@@ -82,15 +82,17 @@ _ARCHITECTURE = {Kind.MAKE: "--offload-arch=$(or $(ROCM_ARCH),native)", Kind.CMA
         ),
         Case(
             "target_compile_options(a PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--extended-lambda -Xcompiler=-Wall>)\n",
-            "if(USE_ROCM)\ntarget_compile_options(a PRIVATE $<$<COMPILE_LANGUAGE:CUDA>: -Wall>)\nelse()\n"
-            "target_compile_options(a PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--extended-lambda -Xcompiler=-Wall>)\n"
+            "if(USE_ROCM)\n"
+            "  target_compile_options(a PRIVATE $<$<COMPILE_LANGUAGE:CUDA>: -Wall>)\nelse()\n"
+            "  target_compile_options(a PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--extended-lambda -Xcompiler=-Wall>)\n"
             "endif()\n",
             "CMakeLists.txt",
         ),
         Case(
             'set(CMAKE_CUDA_FLAGS "${CMAKE_CUDA_FLAGS} -gencode arch=compute_80,code=sm_80")\n',
             "if(NOT USE_ROCM)\n"
-            'set(CMAKE_CUDA_FLAGS "${CMAKE_CUDA_FLAGS} -gencode arch=compute_80,code=sm_80")\nendif()\n',
+            '  set(CMAKE_CUDA_FLAGS "${CMAKE_CUDA_FLAGS} -gencode arch=compute_80,code=sm_80")\n'
+            "endif()\n",
             "CMakeLists.txt",
         ),
         Case(

@@ -55,28 +55,29 @@ _KEYWORDS = {"VERSION", "DESCRIPTION", "HOMEPAGE_URL", "LANGUAGES", "COMPAT_VERS
     invalid=(
         Case(
             "cmake_minimum_required(VERSION 3.20)\nproject(a VERSION 1.0 LANGUAGES CXX CUDA)\n",
-            "cmake_minimum_required(VERSION 3.20)\nif(USE_ROCM)\nproject(a VERSION 1.0 LANGUAGES CXX HIP)\n"
-            "add_compile_definitions(USE_ROCM)\nelse()\nproject(a VERSION 1.0 LANGUAGES CXX CUDA)\nendif()\n",
+            "cmake_minimum_required(VERSION 3.20)\nif(USE_ROCM)\n"
+            "  project(a VERSION 1.0 LANGUAGES CXX HIP)\n  add_compile_definitions(USE_ROCM)\n"
+            "else()\n  project(a VERSION 1.0 LANGUAGES CXX CUDA)\nendif()\n",
             "CMakeLists.txt",
         ),
         Case(
             "PROJECT(a CUDA CXX)\nadd_subdirectory(b)",
-            "if(USE_ROCM)\nPROJECT(a HIP CXX)\nadd_compile_definitions(USE_ROCM)\nelse()\nPROJECT(a CUDA CXX)\n"
-            "endif()\nadd_subdirectory(b)",
+            "if(USE_ROCM)\n  PROJECT(a HIP CXX)\n  add_compile_definitions(USE_ROCM)\nelse()\n"
+            "  PROJECT(a CUDA CXX)\nendif()\nadd_subdirectory(b)",
             "CMakeLists.txt",
         ),
         Case(
             "if(WITH_CUDA)\n  enable_language(CUDA)  # nvcc\nendif()\n",
-            "if(WITH_CUDA)\n  if(USE_ROCM)\n  enable_language(HIP)  # nvcc\n  add_compile_definitions(USE_ROCM)\n"
-            "  else()\n"
-            "  enable_language(CUDA)  # nvcc\n  endif()\nendif()\n",
+            "if(WITH_CUDA)\n  if(USE_ROCM)\n    enable_language(HIP)  # nvcc\n"
+            "    add_compile_definitions(USE_ROCM)\n  else()\n"
+            "    enable_language(CUDA)  # nvcc\n  endif()\nendif()\n",
             "cmake/gpu.cmake",
         ),
         Case(
             "include(CheckLanguage)\ncheck_language(CUDA)\n",
-            "include(CheckLanguage)\nif(USE_ROCM)\ncheck_language(HIP)\n"
-            "set(CMAKE_CUDA_COMPILER ${CMAKE_HIP_COMPILER})\nelse()\n"
-            "check_language(CUDA)\nendif()\n",
+            "include(CheckLanguage)\nif(USE_ROCM)\n  check_language(HIP)\n"
+            "  set(CMAKE_CUDA_COMPILER ${CMAKE_HIP_COMPILER})\nelse()\n  check_language(CUDA)\n"
+            "endif()\n",
             "CMakeLists.txt",
         ),
     ),

@@ -53,19 +53,19 @@ _PACKAGES = {"CUDA": "hip", "CUDAToolkit": "hip", "NCCL": "rccl"}
     invalid=(
         Case(
             "find_package(CUDAToolkit 12.0 REQUIRED)\n",
-            "if(USE_ROCM)\nfind_package(hip REQUIRED)\nelse()\nfind_package(CUDAToolkit 12.0 REQUIRED)\nendif()\n",
+            "if(USE_ROCM)\n  find_package(hip REQUIRED)\nelse()\n  find_package(CUDAToolkit 12.0 REQUIRED)\nendif()\n",
             "CMakeLists.txt",
         ),
         Case(
             "find_package(CUDA QUIET)\nif(CUDA_FOUND)\n  add_subdirectory(gpu)\nendif()\n",
-            "if(USE_ROCM)\nfind_package(hip QUIET)\nset(CUDA_FOUND ${hip_FOUND})\nelse()\n"
-            "find_package(CUDA QUIET)\nendif()\n"
-            "if(CUDA_FOUND)\n  add_subdirectory(gpu)\nendif()\n",
+            "if(USE_ROCM)\n  find_package(hip QUIET)\n  set(CUDA_FOUND ${hip_FOUND})\nelse()\n"
+            "  find_package(CUDA QUIET)\nendif()\nif(CUDA_FOUND)\n  add_subdirectory(gpu)\n"
+            "endif()\n",
             "CMakeLists.txt",
         ),
         Case(
             "  find_package(NCCL)\n",
-            "  if(USE_ROCM)\n  find_package(rccl)\n  else()\n  find_package(NCCL)\n  endif()\n",
+            "  if(USE_ROCM)\n    find_package(rccl)\n  else()\n    find_package(NCCL)\n  endif()\n",
             "CMakeLists.txt",
         ),
     ),

@@ -93,36 +93,36 @@ _LINKS = {"target_link_libraries", "link_libraries"}
     invalid=(
         Case(
             "target_link_libraries(a PRIVATE CUDA::cudart CUDA::cublas)\n",
-            "if(USE_ROCM)\nfind_package(hipblas REQUIRED)\n"
-            "target_link_libraries(a PRIVATE hip::host roc::hipblas)\nelse()\n"
-            "target_link_libraries(a PRIVATE CUDA::cudart CUDA::cublas)\nendif()\n",
+            "if(USE_ROCM)\n  find_package(hipblas REQUIRED)\n"
+            "  target_link_libraries(a PRIVATE hip::host roc::hipblas)\nelse()\n"
+            "  target_link_libraries(a PRIVATE CUDA::cudart CUDA::cublas)\nendif()\n",
             "CMakeLists.txt",
         ),
         Case(
             "include_directories(${CUDA_INCLUDE_DIRS})\ntarget_link_libraries(a\n  ${CUDA_LIBRARIES}\n  cufft)\n",
-            "if(USE_ROCM)\ninclude_directories(${hip_INCLUDE_DIRS})\nfind_package(hipfft REQUIRED)\n"
-            "target_link_libraries(a\n"
-            "  hip::host\n  hip::hipfft)\nelse()\ninclude_directories(${CUDA_INCLUDE_DIRS})\ntarget_link_libraries(a\n"
-            "  ${CUDA_LIBRARIES}\n  cufft)\nendif()\n",
+            "if(USE_ROCM)\n  include_directories(${hip_INCLUDE_DIRS})\n"
+            "  find_package(hipfft REQUIRED)\n  target_link_libraries(a\n    hip::host\n"
+            "    hip::hipfft)\nelse()\n  include_directories(${CUDA_INCLUDE_DIRS})\n"
+            "  target_link_libraries(a\n    ${CUDA_LIBRARIES}\n    cufft)\nendif()\n",
             "CMakeLists.txt",
         ),
         Case(
             "target_link_libraries(a PRIVATE NCCL::NCCL)\n",
-            "if(USE_ROCM)\ntarget_link_libraries(a PRIVATE roc::rccl)\nelse()\n"
-            "target_link_libraries(a PRIVATE NCCL::NCCL)\nendif()\n",
+            "if(USE_ROCM)\n  target_link_libraries(a PRIVATE roc::rccl)\nelse()\n"
+            "  target_link_libraries(a PRIVATE NCCL::NCCL)\nendif()\n",
             "CMakeLists.txt",
         ),
         Case(
             "target_link_libraries(a PUBLIC -lcudart -lcublas b CUDA::cuda_driver)\n",
-            "if(USE_ROCM)\nfind_package(hipblas REQUIRED)\n"
-            "target_link_libraries(a PUBLIC hip::host roc::hipblas b)\nelse()\n"
-            "target_link_libraries(a PUBLIC -lcudart -lcublas b CUDA::cuda_driver)\nendif()\n",
+            "if(USE_ROCM)\n  find_package(hipblas REQUIRED)\n"
+            "  target_link_libraries(a PUBLIC hip::host roc::hipblas b)\nelse()\n"
+            "  target_link_libraries(a PUBLIC -lcudart -lcublas b CUDA::cuda_driver)\nendif()\n",
             "CMakeLists.txt",
         ),
         Case(
             "target_link_libraries(a PRIVATE CUDA::nvToolsExt -ldl)\n",
-            "if(USE_ROCM)\ntarget_link_libraries(a PRIVATE roctx64 -ldl)\nelse()\n"
-            "target_link_libraries(a PRIVATE CUDA::nvToolsExt -ldl)\nendif()\n",
+            "if(USE_ROCM)\n  target_link_libraries(a PRIVATE roctx64 -ldl)\nelse()\n"
+            "  target_link_libraries(a PRIVATE CUDA::nvToolsExt -ldl)\nendif()\n",
             "CMakeLists.txt",
         ),
         Case("target_link_libraries(a PRIVATE CUDA::nvml)\n", None, "CMakeLists.txt"),

@@ -50,19 +50,19 @@ _SETS = {"set", "list", "string", "set_target_properties", "set_property", "unse
     invalid=(
         Case(
             "set(CMAKE_CUDA_ARCHITECTURES 70 80)\n",
-            "if(NOT USE_ROCM)\nset(CMAKE_CUDA_ARCHITECTURES 70 80)\nendif()\n",
+            "if(NOT USE_ROCM)\n  set(CMAKE_CUDA_ARCHITECTURES 70 80)\nendif()\n",
             "CMakeLists.txt",
         ),
         Case(
             'set_target_properties(a PROPERTIES\n  CUDA_ARCHITECTURES "70;80"\n  POSITION_INDEPENDENT_CODE ON)\n',
-            "if(USE_ROCM)\nset_target_properties(a PROPERTIES\n  POSITION_INDEPENDENT_CODE ON)\nelse()\n"
-            'set_target_properties(a PROPERTIES\n  CUDA_ARCHITECTURES "70;80"\n  POSITION_INDEPENDENT_CODE ON)\n'
-            "endif()\n",
+            "if(USE_ROCM)\n  set_target_properties(a PROPERTIES\n"
+            "    POSITION_INDEPENDENT_CODE ON)\nelse()\n  set_target_properties(a PROPERTIES\n"
+            '    CUDA_ARCHITECTURES "70;80"\n    POSITION_INDEPENDENT_CODE ON)\nendif()\n',
             "CMakeLists.txt",
         ),
         Case(
             "set_property(TARGET a PROPERTY CUDA_ARCHITECTURES native)\n",
-            "if(NOT USE_ROCM)\nset_property(TARGET a PROPERTY CUDA_ARCHITECTURES native)\nendif()\n",
+            "if(NOT USE_ROCM)\n  set_property(TARGET a PROPERTY CUDA_ARCHITECTURES native)\nendif()\n",
             "CMakeLists.txt",
         ),
     ),

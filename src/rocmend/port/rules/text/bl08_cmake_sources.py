@@ -72,15 +72,17 @@ _SOURCE = re.compile(r"[^\s<>;]+\.cu\Z")
         Case(
             "add_executable(a main.cpp src/a.cu\n  ${DIR}/b.cu)\ntarget_link_libraries(a b)\n",
             "add_executable(a main.cpp src/a.cu\n  ${DIR}/b.cu)\nif(USE_ROCM)\n"
-            "set_source_files_properties(src/a.cu ${DIR}/b.cu PROPERTIES LANGUAGE HIP)\nendif()\n"
-            "target_link_libraries(a b)\n",
+            "  set_source_files_properties(src/a.cu ${DIR}/b.cu PROPERTIES LANGUAGE HIP)\n"
+            "endif()\ntarget_link_libraries(a b)\n",
             "CMakeLists.txt",
         ),
         Case(
             '  file(GLOB SOURCES "*.cu" "*.cpp")\n',
-            '  file(GLOB SOURCES "*.cu" "*.cpp")\n  if(USE_ROCM)\n  set(SOURCES_HIP ${SOURCES})\n'
-            '  list(FILTER SOURCES_HIP INCLUDE REGEX "[.]cu$")\n  if(SOURCES_HIP)\n'
-            "  set_source_files_properties(${SOURCES_HIP} PROPERTIES LANGUAGE HIP)\n  endif()\n  endif()\n",
+            '  file(GLOB SOURCES "*.cu" "*.cpp")\n  if(USE_ROCM)\n'
+            "    set(SOURCES_HIP ${SOURCES})\n"
+            '    list(FILTER SOURCES_HIP INCLUDE REGEX "[.]cu$")\n    if(SOURCES_HIP)\n'
+            "      set_source_files_properties(${SOURCES_HIP} PROPERTIES LANGUAGE HIP)\n"
+            "    endif()\n  endif()\n",
             "CMakeLists.txt",
         ),
         Case("set(SOURCES a.cu b.cu PARENT_SCOPE)\n", None, "src/CMakeLists.txt"),
@@ -141,6 +143,6 @@ def _lines(command: Command, sources: list[Argument]) -> list[str]:
         f"set({found}_HIP ${{{found}}})",
         f'list(FILTER {found}_HIP INCLUDE REGEX "[.]cu$")',
         f"if({found}_HIP)",
-        f"set_source_files_properties(${{{found}_HIP}} PROPERTIES LANGUAGE HIP)",
+        f"  set_source_files_properties(${{{found}_HIP}} PROPERTIES LANGUAGE HIP)",
         "endif()",
     ]

@@ -65,25 +65,27 @@ _CHOICES |= {"CUDA_TOOLKIT_ROOT_DIR", "CUDAToolkit_ROOT", "CUDA_USE_STATIC_CUDA_
     invalid=(
         Case(
             'set(CMAKE_CUDA_STANDARD 17)\nset(CMAKE_CUDA_FLAGS "${CMAKE_CUDA_FLAGS} -O3")\n',
-            'if(USE_ROCM)\nset(CMAKE_HIP_STANDARD 17)\nset(CMAKE_HIP_FLAGS "${CMAKE_HIP_FLAGS} -O3")\nelse()\n'
-            'set(CMAKE_CUDA_STANDARD 17)\nset(CMAKE_CUDA_FLAGS "${CMAKE_CUDA_FLAGS} -O3")\nendif()\n',
+            "if(USE_ROCM)\n  set(CMAKE_HIP_STANDARD 17)\n"
+            '  set(CMAKE_HIP_FLAGS "${CMAKE_HIP_FLAGS} -O3")\nelse()\n'
+            '  set(CMAKE_CUDA_STANDARD 17)\n  set(CMAKE_CUDA_FLAGS "${CMAKE_CUDA_FLAGS} -O3")\n'
+            "endif()\n",
             "CMakeLists.txt",
         ),
         Case(
             "target_compile_features(a PRIVATE cxx_std_17 cuda_std_17)\n",
-            "if(USE_ROCM)\ntarget_compile_features(a PRIVATE cxx_std_17 hip_std_17)\nelse()\n"
-            "target_compile_features(a PRIVATE cxx_std_17 cuda_std_17)\nendif()\n",
+            "if(USE_ROCM)\n  target_compile_features(a PRIVATE cxx_std_17 hip_std_17)\nelse()\n"
+            "  target_compile_features(a PRIVATE cxx_std_17 cuda_std_17)\nendif()\n",
             "CMakeLists.txt",
         ),
         Case(
             "set(CMAKE_CUDA_HOST_COMPILER g++-12)\n",
-            "if(NOT USE_ROCM)\nset(CMAKE_CUDA_HOST_COMPILER g++-12)\nendif()\n",
+            "if(NOT USE_ROCM)\n  set(CMAKE_CUDA_HOST_COMPILER g++-12)\nendif()\n",
             "CMakeLists.txt",
         ),
         Case(
             "add_compile_options($<$<COMPILE_LANGUAGE:CUDA>:-O3>)\n",
-            "if(USE_ROCM)\nadd_compile_options($<$<COMPILE_LANGUAGE:HIP>:-O3>)\nelse()\n"
-            "add_compile_options($<$<COMPILE_LANGUAGE:CUDA>:-O3>)\nendif()\n",
+            "if(USE_ROCM)\n  add_compile_options($<$<COMPILE_LANGUAGE:HIP>:-O3>)\nelse()\n"
+            "  add_compile_options($<$<COMPILE_LANGUAGE:CUDA>:-O3>)\nendif()\n",
             "CMakeLists.txt",
         ),
     ),

@@ -60,17 +60,19 @@ _TRUE = {"ON", "TRUE", "1", "YES"}
     invalid=(
         Case(
             "set_target_properties(a b PROPERTIES CUDA_SEPARABLE_COMPILATION ON)\n",
-            "if(USE_ROCM)\ntarget_compile_options(a PRIVATE $<$<COMPILE_LANGUAGE:HIP>:-fgpu-rdc>)\n"
-            "target_link_options(a PRIVATE -fgpu-rdc --hip-link)\n"
-            "target_compile_options(b PRIVATE $<$<COMPILE_LANGUAGE:HIP>:-fgpu-rdc>)\n"
-            "target_link_options(b PRIVATE -fgpu-rdc --hip-link)\nelse()\n"
-            "set_target_properties(a b PROPERTIES CUDA_SEPARABLE_COMPILATION ON)\nendif()\n",
+            "if(USE_ROCM)\n"
+            "  target_compile_options(a PRIVATE $<$<COMPILE_LANGUAGE:HIP>:-fgpu-rdc>)\n"
+            "  target_link_options(a PRIVATE -fgpu-rdc --hip-link)\n"
+            "  target_compile_options(b PRIVATE $<$<COMPILE_LANGUAGE:HIP>:-fgpu-rdc>)\n"
+            "  target_link_options(b PRIVATE -fgpu-rdc --hip-link)\nelse()\n"
+            "  set_target_properties(a b PROPERTIES CUDA_SEPARABLE_COMPILATION ON)\nendif()\n",
             "CMakeLists.txt",
         ),
         Case(
             "set(CMAKE_CUDA_SEPARABLE_COMPILATION ON)\n",
-            "if(USE_ROCM)\nadd_compile_options($<$<COMPILE_LANGUAGE:HIP>:-fgpu-rdc>)\n"
-            "add_link_options(-fgpu-rdc --hip-link)\nelse()\nset(CMAKE_CUDA_SEPARABLE_COMPILATION ON)\nendif()\n",
+            "if(USE_ROCM)\n  add_compile_options($<$<COMPILE_LANGUAGE:HIP>:-fgpu-rdc>)\n"
+            "  add_link_options(-fgpu-rdc --hip-link)\nelse()\n"
+            "  set(CMAKE_CUDA_SEPARABLE_COMPILATION ON)\nendif()\n",
             "CMakeLists.txt",
         ),
         Case("set_target_properties(a PROPERTIES CUDA_SEPARABLE_COMPILATION ON FOLDER x)\n", None, "CMakeLists.txt"),

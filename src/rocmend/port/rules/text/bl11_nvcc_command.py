@@ -74,8 +74,8 @@ _SOUGHT = re.compile(r"\$\((?:shell|strip)[^()]*(?:which|command -v|where|realpa
         ),
         Case(
             "nvcc -O3 a.cu -o a && ./a\n",
-            'if [ -n "${USE_ROCM:-}" ]; then\nhipcc -DUSE_ROCM -O3 a.cu -o a && ./a\nelse\n'
-            "nvcc -O3 a.cu -o a && ./a\nfi\n",
+            'if [ -n "${USE_ROCM:-}" ]; then\n  hipcc -DUSE_ROCM -O3 a.cu -o a && ./a\nelse\n'
+            "  nvcc -O3 a.cu -o a && ./a\nfi\n",
             "build.sh",
         ),
         Case("VERSION := $(shell nvcc --version | grep release)\n", None, "Makefile"),

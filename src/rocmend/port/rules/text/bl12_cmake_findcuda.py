@@ -62,8 +62,9 @@ _COMMANDS = {
     invalid=(
         Case(
             "cuda_add_library(a STATIC a.cpp)\ncuda_select_nvcc_arch_flags(FLAGS Auto)\n",
-            "if(USE_ROCM)\nadd_library(a STATIC a.cpp)\nelse()\ncuda_add_library(a STATIC a.cpp)\n"
-            "cuda_select_nvcc_arch_flags(FLAGS Auto)\nendif()\n",
+            "if(USE_ROCM)\n  add_library(a STATIC a.cpp)\nelse()\n"
+            "  cuda_add_library(a STATIC a.cpp)\n  cuda_select_nvcc_arch_flags(FLAGS Auto)\n"
+            "endif()\n",
             "CMakeLists.txt",
         ),
         Case("cuda_add_executable(a a.cpp OPTIONS -O3)\n", None, "CMakeLists.txt"),

@@ -59,7 +59,7 @@ _LIBRARY = re.compile(r"-l(\w[\w-]*)\Z")
         ),
         Case(
             "g++ a.o -o a -lcudadevrt -lnccl\n",
-            'if [ -n "${USE_ROCM:-}" ]; then\ng++ a.o -o a -lrccl\nelse\ng++ a.o -o a -lcudadevrt -lnccl\nfi\n',
+            'if [ -n "${USE_ROCM:-}" ]; then\n  g++ a.o -o a -lrccl\nelse\n  g++ a.o -o a -lcudadevrt -lnccl\nfi\n',
             "build.sh",
         ),
         Case(

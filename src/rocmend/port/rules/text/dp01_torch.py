@@ -87,14 +87,15 @@ def _of_cpu(file: TextFile, start: int, end: int) -> bool:
         ),
         Case(
             'set -e\npip install "torch==2.7.1" numpy\necho done\n',
-            'set -e\nif [ -n "${USE_ROCM:-}" ]; then\npip install numpy\nelse\npip install "torch==2.7.1" numpy\nfi\n'
-            "echo done\n",
+            'set -e\nif [ -n "${USE_ROCM:-}" ]; then\n  pip install numpy\nelse\n'
+            '  pip install "torch==2.7.1" numpy\nfi\necho done\n',
             "install.sh",
         ),
         Case(
             "python -m pip install torch==2.7.1 torchvision --index-url https://example.org/whl/cu128\n",
-            'if [ -n "${USE_ROCM:-}" ]; then\ntrue\nelse\n'
-            "python -m pip install torch==2.7.1 torchvision --index-url https://example.org/whl/cu128\nfi\n",
+            'if [ -n "${USE_ROCM:-}" ]; then\n  true\nelse\n'
+            "  python -m pip install torch==2.7.1 torchvision --index-url https://example.org/whl/cu128\n"
+            "fi\n",
             "install.sh",
         ),
         Case(

@@ -56,7 +56,7 @@ _EXTRA = re.compile(r"\[[^\]]*\]")
         Case("jax[cuda12,k8s]>=0.5\n", "jax[k8s]>=0.5\n", "requirements.txt"),
         Case(
             'pip install "jax[cuda12]" flax\n',
-            'if [ -n "${USE_ROCM:-}" ]; then\npip install "jax" flax\nelse\npip install "jax[cuda12]" flax\nfi\n',
+            'if [ -n "${USE_ROCM:-}" ]; then\n  pip install "jax" flax\nelse\n  pip install "jax[cuda12]" flax\nfi\n',
             "install.sh",
         ),
         Case('[project]\nname = "a"\ndependencies = [\n    "jax[cuda12]==0.5.3",\n]\n', None, "pyproject.toml"),

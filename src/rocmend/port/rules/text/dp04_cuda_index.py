@@ -65,8 +65,9 @@ _REMEDY = "Install the ROCm build of torch first, from PyTorch's ROCm index, and
         ),
         Case(
             "pip install -r requirements.txt --extra-index-url=https://example.org/whl/cu121\n",
-            'if [ -n "${USE_ROCM:-}" ]; then\npip install -r requirements.txt\nelse\n'
-            "pip install -r requirements.txt --extra-index-url=https://example.org/whl/cu121\nfi\n",
+            'if [ -n "${USE_ROCM:-}" ]; then\n  pip install -r requirements.txt\nelse\n'
+            "  pip install -r requirements.txt --extra-index-url=https://example.org/whl/cu121\n"
+            "fi\n",
             "install.sh",
         ),
         Case(

@@ -49,14 +49,14 @@ from rocmend.port.rule import Case, Found, rule
     invalid=(
         Case(
             "export TORCHINDUCTOR_MAX_AUTOTUNE=1\npython train.py\n",
-            'if [ -n "${USE_ROCM:-}" ]; then\nunset TORCHINDUCTOR_MAX_AUTOTUNE\nelse\n'
-            "export TORCHINDUCTOR_MAX_AUTOTUNE=1\nfi\npython train.py\n",
+            'if [ -n "${USE_ROCM:-}" ]; then\n  unset TORCHINDUCTOR_MAX_AUTOTUNE\nelse\n'
+            "  export TORCHINDUCTOR_MAX_AUTOTUNE=1\nfi\npython train.py\n",
             "run.sh",
         ),
         Case(
             "TORCHINDUCTOR_MAX_AUTOTUNE_GEMM=1 python train.py\n",
-            'if [ -n "${USE_ROCM:-}" ]; then\npython train.py\nelse\n'
-            "TORCHINDUCTOR_MAX_AUTOTUNE_GEMM=1 python train.py\nfi\n",
+            'if [ -n "${USE_ROCM:-}" ]; then\n  python train.py\nelse\n'
+            "  TORCHINDUCTOR_MAX_AUTOTUNE_GEMM=1 python train.py\nfi\n",
             "run.sh",
         ),
         Case("FROM a\nENV TORCHINDUCTOR_MAX_AUTOTUNE=1\nRUN b\n", "FROM a\nRUN b\n", "Dockerfile"),

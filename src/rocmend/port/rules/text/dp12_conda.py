@@ -65,7 +65,7 @@ _REMEDY = "Install PyTorch with pip from its ROCm index, and no CUDA packages."
         ),
         Case(
             "conda install -y cudatoolkit=11.8\n",
-            'if [ -n "${USE_ROCM:-}" ]; then\ntrue\nelse\nconda install -y cudatoolkit=11.8\nfi\n',
+            'if [ -n "${USE_ROCM:-}" ]; then\n  true\nelse\n  conda install -y cudatoolkit=11.8\nfi\n',
             "install.sh",
         ),
         Case("conda install pytorch numpy -c pytorch\n", None, "install.sh"),

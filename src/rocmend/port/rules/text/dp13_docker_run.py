@@ -50,16 +50,16 @@ _DEVICES = b"--device=/dev/kfd --device=/dev/dri --group-add video --group-add r
         Case(
             "docker run --rm --gpus all --shm-size 8g image\n",
             'if [ -n "${USE_ROCM:-}" ]; then\n'
-            "docker run --rm --device=/dev/kfd --device=/dev/dri --group-add video --group-add render "
+            "  docker run --rm --device=/dev/kfd --device=/dev/dri --group-add video --group-add render "
             "--shm-size 8g image\n"
-            "else\ndocker run --rm --gpus all --shm-size 8g image\nfi\n",
+            "else\n  docker run --rm --gpus all --shm-size 8g image\nfi\n",
             "run.sh",
         ),
         Case(
             "docker run --runtime=nvidia --gpus=2 image\n",
             'if [ -n "${USE_ROCM:-}" ]; then\n'
-            "docker run --device=/dev/kfd --device=/dev/dri --group-add video --group-add render image\n"
-            "else\ndocker run --runtime=nvidia --gpus=2 image\nfi\n",
+            "  docker run --device=/dev/kfd --device=/dev/dri --group-add video --group-add render image\n"
+            "else\n  docker run --runtime=nvidia --gpus=2 image\nfi\n",
             "run.sh",
         ),
         Case("jobs:\n  a:\n    steps:\n      - run: docker run --gpus all image\n", None, ".github/workflows/a.yml"),

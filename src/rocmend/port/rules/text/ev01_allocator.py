@@ -62,8 +62,10 @@ _EXPANDABLE = re.compile(r"expandable_segments[ ]*:[ ]*True", re.IGNORECASE)
     invalid=(
         Case(
             'export PYTORCH_CUDA_ALLOC_CONF="max_split_size_mb:128,expandable_segments:True"\n',
-            'if [ -n "${USE_ROCM:-}" ]; then\nexport PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True"\nelse\n'
-            'export PYTORCH_CUDA_ALLOC_CONF="max_split_size_mb:128,expandable_segments:True"\nfi\n',
+            'if [ -n "${USE_ROCM:-}" ]; then\n'
+            '  export PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True"\nelse\n'
+            '  export PYTORCH_CUDA_ALLOC_CONF="max_split_size_mb:128,expandable_segments:True"\n'
+            "fi\n",
             "run.sh",
         ),
         Case(

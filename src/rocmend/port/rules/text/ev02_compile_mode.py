@@ -58,14 +58,14 @@ _REMEDY = "Use another torch.compile mode on ROCm, at the call that gets this va
         Case('{"compile": {"mode": "reduce-overhead"}}\n', None, "config.json"),
         Case(
             "python run.py --compile-mode reduce-overhead --fast\n",
-            'if [ -n "${USE_ROCM:-}" ]; then\npython run.py --compile-mode default --fast\nelse\n'
-            "python run.py --compile-mode reduce-overhead --fast\nfi\n",
+            'if [ -n "${USE_ROCM:-}" ]; then\n  python run.py --compile-mode default --fast\n'
+            "else\n  python run.py --compile-mode reduce-overhead --fast\nfi\n",
             "run.sh",
         ),
         Case(
             "time python run.py --compile-mode reduce-overhead\n",
-            'if [ -n "${USE_ROCM:-}" ]; then\ntime python run.py --compile-mode default\nelse\n'
-            "time python run.py --compile-mode reduce-overhead\nfi\n",
+            'if [ -n "${USE_ROCM:-}" ]; then\n  time python run.py --compile-mode default\n'
+            "else\n  time python run.py --compile-mode reduce-overhead\nfi\n",
             "run.sh",
         ),
         Case(

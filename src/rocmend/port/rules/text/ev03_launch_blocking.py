@@ -48,8 +48,9 @@ from rocmend.port.rule import Case, Found, rule
     invalid=(
         Case(
             "    CUDA_LAUNCH_BLOCKING=1 python train.py\n",
-            '    if [ -n "${USE_ROCM:-}" ]; then\n    AMD_SERIALIZE_KERNEL=3 python train.py\n    else\n'
-            "    CUDA_LAUNCH_BLOCKING=1 python train.py\n    fi\n",
+            '    if [ -n "${USE_ROCM:-}" ]; then\n'
+            "      AMD_SERIALIZE_KERNEL=3 python train.py\n    else\n"
+            "      CUDA_LAUNCH_BLOCKING=1 python train.py\n    fi\n",
             "run.sh",
         ),
         Case(

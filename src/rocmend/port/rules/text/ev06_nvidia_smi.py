@@ -48,7 +48,7 @@ from rocmend.port.rule import Case, Found, rule
     invalid=(
         Case(
             "set -e\nnvidia-smi\n",
-            'set -e\nif [ -n "${USE_ROCM:-}" ]; then\namd-smi monitor\nelse\nnvidia-smi\nfi\n',
+            'set -e\nif [ -n "${USE_ROCM:-}" ]; then\n  amd-smi monitor\nelse\n  nvidia-smi\nfi\n',
             "run.sh",
         ),
         Case("gpus=$(nvidia-smi --query-gpu=name --format=csv,noheader | wc -l)\n", None, "run.sh"),

@@ -57,9 +57,10 @@ _FOLDER = re.compile(
     invalid=(
         Case(
             "export CUDA_HOME=/usr/local/cuda\nexport LD_LIBRARY_PATH=/usr/local/cuda-12.1/lib64:$LD_LIBRARY_PATH\n",
-            'if [ -n "${USE_ROCM:-}" ]; then\nexport CUDA_HOME=/opt/rocm\n'
-            "export LD_LIBRARY_PATH=/opt/rocm/lib:$LD_LIBRARY_PATH\nelse\nexport CUDA_HOME=/usr/local/cuda\n"
-            "export LD_LIBRARY_PATH=/usr/local/cuda-12.1/lib64:$LD_LIBRARY_PATH\nfi\n",
+            'if [ -n "${USE_ROCM:-}" ]; then\n  export CUDA_HOME=/opt/rocm\n'
+            "  export LD_LIBRARY_PATH=/opt/rocm/lib:$LD_LIBRARY_PATH\nelse\n"
+            "  export CUDA_HOME=/usr/local/cuda\n"
+            "  export LD_LIBRARY_PATH=/usr/local/cuda-12.1/lib64:$LD_LIBRARY_PATH\nfi\n",
             "run.sh",
         ),
         Case(

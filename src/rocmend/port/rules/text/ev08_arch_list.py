@@ -51,8 +51,8 @@ from rocmend.port.rule import Case, Found, rule
     invalid=(
         Case(
             'export TORCH_CUDA_ARCH_LIST="8.0;9.0"\npip install -e .\n',
-            'if [ -n "${USE_ROCM:-}" ]; then\nunset TORCH_CUDA_ARCH_LIST\nelse\n'
-            'export TORCH_CUDA_ARCH_LIST="8.0;9.0"\nfi\npip install -e .\n',
+            'if [ -n "${USE_ROCM:-}" ]; then\n  unset TORCH_CUDA_ARCH_LIST\nelse\n'
+            '  export TORCH_CUDA_ARCH_LIST="8.0;9.0"\nfi\npip install -e .\n',
             "build.sh",
         ),
         Case(
