@@ -70,7 +70,7 @@ def test_each_case_is_faster_slower_or_neither(measured: Make) -> None:
     }
     assert by["slow"].comparison.ratio == pytest.approx(1 / 1.2, rel=0.02)
     assert {change.case for change in found.worse} == {"gemm/slow", "gemm/lost"}
-    assert by["lost"].comparison.reason == "wrong-output: error 0.5"
+    assert by["lost"].comparison.reason == "B: wrong-output: error 0.5"
     assert (found.only_a, found.only_b) == (("gemm/gone",), ("gemm/new",))
     assert changed(a[:1], b[:1]).clean
     assert not found.clean
@@ -213,6 +213,6 @@ def test_a_file_that_holds_no_run_is_refused(data: bytes, ending: str, tmp_path:
 
 def test_runs_and_files_that_are_not_there_are_named(tmp_path: Path) -> None:
     with Store.open(tmp_path / "e.sqlite") as store:
-        for name in ("last", "last~3", "bench-gemm-1", "no/such.json"):
-            with pytest.raises(UsageError, match="no such"):
+        for name in ("last", "last~3", "bench-gemm-1", "no/such.json", "gemm~1", "last~-1", ""):
+            with pytest.raises(UsageError, match=r"no such|no run|has no"):
                 read_side(name, lambda: store)

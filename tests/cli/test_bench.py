@@ -24,10 +24,12 @@ from rocmend.core.verdict import Verdict
 from rocmend.report import markdown, terminal
 from rocmend.report.document import Tone
 from rocmend.store.records import StoredEvidence
+from rocmend.store.store import Store
 
 from .conftest import Done
 
 Run = Callable[..., Done]
+OLD = "bench-gemm-20260101-000000-aaaa"
 SMALL = ("bench", "gemm", "--device", "cpu", "--time", "50ms", "--quick", "--dtype", "fp32", "--shape", "16x16x16")
 
 
@@ -82,8 +84,43 @@ def test_a_run_is_measured_kept_and_gone_on_with(installed: Run, tmp_path: Path)
     assert result.figure == data["results"][0]["figure"] > 0
     assert data["results"][0]["low"] <= result.figure <= data["results"][0]["high"]
     assert (result.subject.gfx_target, len(result.blocks)) == ("cpu", 10)
-    again = installed(*SMALL, *store, "--resume", "last", "--format", "jsonl")
+    again = installed("bench", "gemm", *store, "--resume", "last", "--format", "jsonl")
     assert json.loads(again.out) == {"group": run.group, **data["results"][0]}
+    assert f"{run.group} was complete: nothing was left to measure." in again.err
+    # it is found by a beginning of its id; neither other options nor another benchmark get into it
+    assert installed("bench", "gemm", *store, "--resume", run.group[:-2], "--dtype", "fp32", "--json").code == 0
+    for words, said in (
+        (("gemm", "--resume", "last", "--shape", "32x32x32"), "was begun with `--shape 16x16x16`"),
+        (("gemm", "--resume", "last", "--setting", "default"), "was begun without it"),
+        (("nn", "--resume", run.group), f"{run.group} is a run of bench gemm, not of bench nn."),
+        (("gemm", "--resume", "bench-gemm-1999"), "rocmend store ls --groups"),
+        (("nn", "--resume", "last"), "the store has no run of `rocmend bench nn`"),
+    ):
+        refused = installed("bench", *words, *store)
+        assert (refused.code, refused.out) == (2, ""), words
+        assert said in " ".join(refused.err.split())
+    with Store.open(Path(store[1])) as kept:
+        assert [(one.group, sum(one.verdicts.values())) for one in kept.groups()] == [(run.group, 1)]
+
+
+@pytest.mark.cpu
+def test_a_run_that_does_not_say_what_it_was_asked_for_is_not_widened(installed: Run, tmp_path: Path) -> None:
+    path = tmp_path / "evidence.sqlite"
+    with Store.open(path) as store:
+        store.add(evidence_of(_measured(Case("gemm/a", "gemm", {}, "TFLOPS", 4e12), Setting("default"), 1.0), OLD))
+    refused = installed("bench", "gemm", "--resume", "last", "--store", str(path))
+    assert (refused.code, refused.out) == (2, "")
+    assert "does not say what it was asked for" in refused.err
+    done = installed(*SMALL, "--resume", "last", "--store", str(path), "--json")
+    assert "what it lacks of the options given now is done" in done.err
+    assert [one["case"]["id"] for one in json.loads(done.out)["data"]["results"]] == ["gemm/float32/16x16x16/nn"]
+
+
+def test_going_on_with_nothing_leaves_no_store_behind(installed: Run, tmp_path: Path) -> None:
+    for command in (("bench", "gemm"), ("probe",)):
+        done = installed(*command, "--resume", "last", "--store", str(tmp_path / "none.sqlite"))
+        assert (done.code, done.out) == (2, "")
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.cpu

@@ -12,10 +12,11 @@ import pytest
 
 from rocmend.bench.case import DEFAULT, Case
 from rocmend.bench.compare import run_data
-from rocmend.bench.records import UNHEALTHY, BenchRun, Measured
+from rocmend.bench.records import UNHEALTHY, BenchRun, Measured, evidence_of
 from rocmend.bench.session import Prepared, Subject
 from rocmend.bench.stats import summarize
 from rocmend.core.verdict import Verdict
+from rocmend.store.store import Store
 
 from .conftest import Done
 
@@ -125,3 +126,65 @@ def test_figures_of_a_machine_that_fell_ill_are_marked(installed: Run, runs: Cal
     assert "not healthy" not in installed("compare", good, good).out
     junit = ET.fromstring(installed("compare", good, ill, "--format", "junit").out)  # noqa: S314  our own
     assert "ring gfx timeout" in ET.tostring(junit, encoding="unicode")
+
+
+@pytest.fixture
+def three(tmp_path: Path) -> tuple[str, ...]:
+    """A store with two runs of products, and one of networks that came last; the options that name it."""
+    path = tmp_path / "evidence.sqlite"
+    with Store.open(path) as store:
+        for suite, hour in (("gemm", 1), ("gemm", 2), ("nn", 3)):
+            blocks = tuple((1.0 + 0.001 * n,) * 3 for n in range(8))
+            prepared = Prepared(Verdict.PASS, subject=Subject("gfx1151", "cuda:0", "Radeon 8060S"))
+            case = Case(f"{suite}/a", suite, {"dtype": "float32", "m": 1, "n": 1, "k": 1, "batch": 1}, "TFLOPS", 4e12)
+            one = Measured(case, Verdict.PASS, "", prepared, blocks, summarize(blocks), f"2026-01-0{hour}", 1.0)
+            store.add(evidence_of(one, f"bench-{suite}-20260101-0{hour}0000-aaaa"))
+    return "--store", str(path)
+
+
+def test_runs_are_counted_by_benchmark_and_named_by_a_beginning(installed: Run, three: tuple[str, ...]) -> None:
+    done = installed("compare", "gemm~1", "gemm", *three, "--json")
+    assert done.code == 0, done.err
+    data = json.loads(done.out)["data"]
+    assert (data["run_a"], data["run_b"]) == ("bench-gemm-20260101-010000-aaaa", "bench-gemm-20260101-020000-aaaa")
+    assert installed("compare", "bench-gemm-20260101-01", "gemm", *three).code == 0
+    for words, said in (
+        (("last~1", "last"), "there is no last~1: the store has 1 run of `rocmend bench nn`"),
+        (("gemm", "last"), "gemm (bench-gemm-20260101-020000-aaaa), bench gemm, and last (bench-nn-20260101-030000"),
+        (("gemm", "last~-1"), "'last~-1' is no run. Write last~1"),
+        (("bench-gemm", "last"), "several runs begin with 'bench-gemm'"),
+        (("bench-gemm-2026-02", "last"), "rocmend store ls --groups"),
+    ):
+        refused = installed("compare", *words, *three)
+        assert (refused.code, refused.out) == (2, "")
+        assert said in " ".join(refused.err.split())
+
+
+def test_a_report_is_of_what_there_is(installed: Run, three: tuple[str, ...], runs: Callable[[float], Path]) -> None:
+    done = installed("report", "llama", "gemm~1", *three, "--json")
+    assert done.code == 0, done.err
+    assert "There is no run of `rocmend bench llama` yet" in done.err
+    assert "bench-gemm-20260101-010000-aaaa" in done.out
+    refused = installed("report", "llama", *three)
+    assert (refused.code, "rocmend bench llama --help" in refused.err) == (2, True)
+    refused = installed("report", str(runs(1.0)), *three)
+    assert (refused.code, "`rocmend compare` takes files" in " ".join(refused.err.split())) == (2, True)
+
+
+def test_a_comparison_of_nothing_fails_in_junit_too_and_says_whose_machine_was_busy(
+    installed: Run, runs: Callable[[float], Path], tmp_path: Path
+) -> None:
+    before = runs(1.0)
+    whole = json.loads(before.read_text())
+    for row in whole["data"]["results"]:
+        row["waited"] = [0.9] * 8
+    busy = tmp_path / "busy.json"
+    busy.write_text(json.dumps(whole))
+    done = installed("compare", str(before), str(busy), "--format", "junit")
+    suite = ET.fromstring(done.out).find("testsuite")  # noqa: S314  it is our own
+    assert suite is not None
+    assert (done.code, suite.get("failures"), suite.get("errors"), suite.get("skipped")) == (1, "0", "1", "3")
+    error = suite.find(".//error")
+    assert error is not None
+    assert "no case could be compared: B: this machine was busy" in error.get("message", "")
+    assert "gemm/a, gemm/b, gemm/c: B: this machine was busy" in installed("compare", str(before), str(busy)).out

@@ -220,3 +220,16 @@ def test_what_a_project_chose_is_suggested(rocmend: Rocmend, tmp_path: Path) -> 
     assert not (tmp_path / "docs" / "requirements-rocm.txt").exists()
     assert rocmend("port", tmp_path, "--apply", "--suggestions").code == 0
     assert "is_rocm" in (tmp_path / "train.py").read_text()
+
+
+def test_a_build_that_has_a_side_for_rocm_is_left_alone(rocmend: Rocmend, tmp_path: Path) -> None:
+    """A check that only CUDA's side calls, and options that the author chose for ROCm."""
+    (tmp_path / "setup.py").write_text(
+        "import warnings\nimport torch\nfrom torch.utils.cpp_extension import CUDA_HOME, CUDAExtension\n\n\n"
+        "def check_cuda_home():\n    if CUDA_HOME is not None:\n        return\n    warnings.warn('no nvcc')\n\n\n"
+        "HIP_BUILD = bool(torch.version.hip)\nif HIP_BUILD:\n    flags = ['-O3', '-U__CUDA_NO_HALF_OPERATORS__']\n"
+        "else:\n    check_cuda_home()\n    flags = ['-O3', '--use_fast_math']\n"
+        "CUDAExtension('a', ['a.cu'], extra_compile_args={'nvcc': flags})\n"
+    )
+    analysis = data_of(rocmend("port", tmp_path, "--json"))["analysis"]
+    assert not {one["rule"] for file in analysis["files"] for one in file["issues"]} & {"PY44", "BL15", "BL02"}

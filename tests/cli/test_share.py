@@ -156,6 +156,31 @@ def test_evidence_is_sent_shown_kept_and_counted(tmp_path: Path) -> None:
     assert matrix["records"] == 3
 
 
+def test_what_this_store_made_itself_counts_once(tmp_path: Path) -> None:
+    keep_probes(tmp_path / "mine.sqlite", 3)
+    mine = ("--store", "mine.sqlite")
+    run("share", *mine, "--archive", "sent.zip", cwd=tmp_path)
+    before = run("share", "matrix", *mine, "--json", cwd=tmp_path).stdout
+    assert run("share", "matrix", *mine, "sent.zip", "--json", cwd=tmp_path).stdout == before
+    (row,) = msgspec.json.decode(run("share", "import", "sent.zip", *mine, "--json", cwd=tmp_path).stdout)["data"]
+    assert (row["added"], row["known"], row["own"], row["groups"]) == (0, 0, 3, [])
+    assert "3 records of this store itself: not added" in run("share", "import", "sent.zip", *mine, cwd=tmp_path).stdout
+    assert run("share", "matrix", *mine, "--json", cwd=tmp_path).stdout == before
+
+
+def test_the_text_names_the_device_of_each_run(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "kept.sqlite") as store:
+        for kind, group in (("probe", "probe-20260101-000000-aaaa"), ("bench", "bench-gemm-20260101-000000-aaaa")):
+            made = Evidence(
+                kind=kind, subject="op:float32", identity="1", verdict=Verdict.PASS, reason="", time_ms=1.0,
+                started_at="2026-01-01T00:00:00Z", gfx_target="cpu", detail={"device_name": "AMD EPYC"}, group=group,
+            )  # fmt: skip
+            store.add(made)
+    text = run("share", "--store", "kept.sqlite", cwd=tmp_path).stdout
+    assert "0 of 1 operation failed in the run `probe-20260101-000000-aaaa`, on the CPU (AMD EPYC)." in text
+    assert "| bench-gemm-20260101-000000-aaaa | the CPU (AMD EPYC) | 1 | 0 |" in text
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -103,8 +103,11 @@ def test_a_run_on_the_cpu_in_every_format(tmp_path: Path) -> None:
         group = kept.groups()[0].group
         row = next(kept.query(group=group)).evidence
         assert kept.machine(row.machine).facts
-    again = invoke("probe", "--device", "cpu", "--select", "add:float32", "--store", store, "--resume", group, "--json")
-    assert json.loads(again.stdout)["data"]["resumed"] == 1
+    again = invoke("probe", "--store", store, "--resume", "last", "--json")
+    assert [len(json.loads(again.stdout)["data"]["results"]), json.loads(again.stdout)["data"]["resumed"]] == [1, 1]
+    assert f"{group} was complete: nothing was left to run." in again.stderr
+    other = invoke("probe", "--select", "add", "--store", store, "--resume", group)
+    assert other.exit_code != 0
     compared = invoke("probe", "diff", group, "last", "--store", store, "--json")
     assert compared.exit_code == 0
     assert json.loads(compared.stdout)["data"]["same"] == 1
@@ -136,7 +139,7 @@ def test_an_interrupted_run_says_how_to_go_on_and_leaves_no_process(tmp_path: Pa
     with Store.open(path) as store:
         group = store.groups()[0].group
         assert [row.evidence.subject for row in store.query(group=group)] == ["memory-small:float32"]
-    assert f"1 of 2 are done and kept. To go on: rocmend {' '.join(arguments)} --resume {group}" in said
+    assert f"1 of 2 are done and kept. To go on: rocmend probe run {' '.join(arguments[1:])} --resume {group}" in said
     (waiting,) = tmp_path.glob("waits-*")
     with pytest.raises(ProcessLookupError):
         os.kill(int(waiting.name.partition("-")[2]), 0)

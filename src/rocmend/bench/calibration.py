@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -101,7 +101,7 @@ class Beginning(msgspec.Struct, frozen=True):
     stop: Stop
 
 
-def evidence_of(found: Calibration, group: str, suite: str) -> Evidence:
+def evidence_of(found: Calibration, group: str, suite: str, origin: Mapping[str, str]) -> Evidence:
     """Return the record that is kept of a calibration; ``calibrations_of`` reads it back."""
     works = any(one.verdict is Verdict.PASS for one in found.tried)
     subject = found.subject
@@ -125,7 +125,7 @@ def evidence_of(found: Calibration, group: str, suite: str) -> Evidence:
         gfx_target=subject.gfx_target,
         versions=subject.versions,
         settings={"setting": found.setting, **found.chosen},
-        detail={"calibration": msgspec.to_builtins(found)},
+        detail={"calibration": msgspec.to_builtins(found), "origin": dict(origin)},
         group=group,
     )
 

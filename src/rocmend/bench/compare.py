@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from rocmend.bench.comparison import Overall, compared, overall
+from rocmend.bench.comparison import Overall, compared, overall, unusable
 from rocmend.bench.records import BenchRun, Measured, row_of
 from rocmend.bench.sides import Side
 from rocmend.bench.stats import Comparison, Difference
@@ -60,6 +60,8 @@ class Changed(msgspec.Struct, frozen=True, omit_defaults=True):
         only_b: Cases that A lacks.
         differs: What else differs: name, in A, in B.
         limit: How much slower is a finding, as a share.
+        run_a: Id of A's run; empty where it is a file.
+        run_b: Id of B's run.
     """
 
     a: str
@@ -72,6 +74,16 @@ class Changed(msgspec.Struct, frozen=True, omit_defaults=True):
     only_b: tuple[str, ...]
     differs: tuple[tuple[str, str, str], ...]
     limit: float
+    run_a: str = ""
+    run_b: str = ""
+
+    @property
+    def nothing_compared(self) -> str:
+        """Why no case could be compared; empty where one could."""
+        if self.count(Difference.INCOMPARABLE) < len(self.changes):
+            return ""
+        reasons = dict.fromkeys(change.comparison.reason for change in self.changes)
+        return f"no case could be compared: {next(iter(reasons), 'there is none')}"
 
     @property
     def worse(self) -> tuple[Change, ...]:
@@ -81,7 +93,7 @@ class Changed(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def clean(self) -> bool:
         """Something could be compared, and nothing is worse."""
-        return not self.worse and self.count(Difference.INCOMPARABLE) < len(self.changes)
+        return not (self.worse or self.nothing_compared)
 
     @property
     def unhealthy(self) -> dict[str, tuple[str, ...]]:
@@ -136,6 +148,8 @@ def changes_between(a: Side, b: Side, *, limit: float, across: bool = False) -> 
         only_b=tuple(" @ ".join(key) for key in second if key not in first),
         differs=_differs(a, b, by_case=by_case),
         limit=limit,
+        run_a=a.run,
+        run_b=b.run,
     )
 
 
@@ -145,6 +159,9 @@ def _keyed(results: Sequence[Measured], *, by_case: bool) -> dict[tuple[str, ...
 
 def _change(a: Measured, b: Measured, limit: float, *, by_case: bool, across: bool) -> Change:
     found = compared(a, b, across=across)
+    doubts = [f"{side}: {reason}" for side, reason in (("A", unusable(a)), ("B", unusable(b))) if reason]
+    if found.reason and found.reason in {unusable(a), unusable(b)}:
+        found = msgspec.structs.replace(found, reason="; ".join(doubts))
     return Change(
         case=a.case.id,
         title=a.case.title or a.case.id,

@@ -23,6 +23,7 @@ from rocmend.bench.telemetry import Telemetry
 from rocmend.core.errors import UsageError
 from rocmend.core.verdict import Verdict
 from rocmend.core.version import version_text
+from rocmend.store import runs
 
 if TYPE_CHECKING:
     from rocmend.machine.facts import Machine
@@ -86,18 +87,53 @@ def _finished(
         return new_group(suite.name) if store is not None else "", {}, ()
     if store is None:
         raise UsageError("--resume", "a run can only be resumed from a store.")
-    if group == "last":
-        group = store.last_group(f"{KIND}-{suite.name}-") or group
+    group = find_run(store, suite.name, group)
     found: dict[str, Measured] = {}
     for row in store.query(kind=KIND, group=group):
         if row.evidence.verdict not in {Verdict.INFRA, Verdict.SKIPPED}:
             found.setdefault(row.evidence.subject, measured_of(row.evidence))
-    calibrations = calibrations_of(store, group)
-    if not (found or calibrations):
+    return group, found, calibrations_of(store, group)
+
+
+def find_run(store: Store, suite: str, name: str) -> str:
+    """Return the id of a run of a suite that can be gone on with.
+
+    Args:
+        store: Where it is.
+        suite: The suite's name.
+        name: The run's id, a beginning of it, or ``last`` for the newest one.
+
+    Raises:
+        UsageError: There is no such run, or it is one of another benchmark.
+    """
+    if name == "last":
+        newest = store.last_group(f"{KIND}-{suite}-")
+        if newest is None:
+            raise UsageError(
+                "--resume",
+                f"the store has no run of `rocmend bench {suite}`.",
+                next_step="Leave out --resume to begin one.",
+            )
+        return newest
+    group = runs.find_run(store, name, kinds=[f"{KIND}-"], subject="--resume", what="run of a benchmark")
+    if not group.startswith(f"{KIND}-{suite}-"):
+        other = group.split("-")[1]
         raise UsageError(
-            "--resume", f"the store has no run {group!r}.", next_step="`rocmend store ls` lists what it has."
+            "--resume",
+            f"{group} is a run of bench {other}, not of bench {suite}.",
+            next_step=f"`rocmend bench {other} --resume {group}` goes on with it.",
         )
-    return group, found, calibrations
+    return group
+
+
+def begun_with(store: Store, group: str) -> str:
+    """Return the command line that a run was begun with; empty where its records do not say."""
+    for row in store.query(group=group):
+        detail = row.evidence.detail
+        told = detail.get("origin") or (detail.get("measured") or {}).get("origin") or {}
+        if told.get("command"):
+            return str(told["command"])
+    return ""
 
 
 class _Run:
@@ -162,17 +198,18 @@ class _Run:
             calibrations=tuple(self.calibrations.values()),
         )
 
-    def _begin(self, kept: Sequence[Calibration], cases: int) -> None:
+    def _begin(self, before: Sequence[Calibration], cases: int) -> None:
         """Have the suite find what its settings leave to be found; what an earlier part has found stands."""
         names = [setting.id for setting in self.suite.settings()]
-        usable = [one for one in kept if one.setting in names and not one.quarantine]
+        usable = [one for one in before if one.setting in names and not one.quarantine]
         self.calibrations = {one.setting: one for one in usable}
 
         def keep(found: Calibration) -> None:
             self.calibrations[found.setting] = found
             self.quarantine = self.quarantine or found.quarantine
             if self.store is not None:
-                self.store.add(calibration_evidence(found, self.group, self.suite.name), machine=self.machine)
+                kept = calibration_evidence(found, self.group, self.suite.name, self.origin)
+                self.store.add(kept, machine=self.machine)
 
         def step(what: str) -> None:
             self.on_start(what, 0, cases * len(names))

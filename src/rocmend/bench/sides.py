@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -10,12 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from rocmend.bench.case import Setting
-from rocmend.bench.records import KIND, BenchRun, Measured, measured_of, on_machine
-from rocmend.bench.stored import results_of
+from rocmend.bench.records import BenchRun, Measured, measured_of, on_machine
+from rocmend.bench.stored import results_of, run_named
 from rocmend.core.documents import decode_json, read_document
 from rocmend.core.errors import DataError, UsageError
 from rocmend.core.evidence import Evidence
 from rocmend.core.suggest import did_you_mean
+from rocmend.store.runs import LISTED
 
 if TYPE_CHECKING:
     from rocmend.store.store import Store
@@ -24,7 +24,6 @@ T = TypeVar("T")
 
 MAX_BYTES = 256 << 20
 _WRITES = "`rocmend bench … --json` writes one."
-_LAST = re.compile(r"last(?:~(\d{1,4}))?")
 
 
 class Side(msgspec.Struct, frozen=True):
@@ -34,11 +33,23 @@ class Side(msgspec.Struct, frozen=True):
         label: As it was named.
         results: Its measurements.
         machine: What is known about its machine, by name.
+        run: Its id in the store; empty where it is a file.
     """
 
     label: str
     results: tuple[Measured, ...]
     machine: dict[str, str] = {}
+    run: str = ""
+
+    @property
+    def named(self) -> str:
+        """As it was named, with the id of the run where that is another name."""
+        return f"{self.label} ({self.run})" if self.run and not self.label.startswith(self.run) else self.label
+
+    @property
+    def suite(self) -> str:
+        """The benchmark."""
+        return next((item.case.suite for item in self.results), "")
 
     @property
     def settings(self) -> dict[str, Setting]:
@@ -78,7 +89,7 @@ def read_side(text: str, store: Callable[[], Store]) -> Side:
     """Read what a text names.
 
     Args:
-        text: A file, the id of a run, ``last``, ``last~1`` for the one before; with ``@SETTING`` one setting of it.
+        text: A file, or a run as ``run_named`` takes it; with ``@SETTING`` one setting of it.
         store: Opens the store, where it is needed.
 
     Raises:
@@ -108,21 +119,15 @@ def _is_file(text: str) -> bool:
 def _run(name: str, store: Callable[[], Store]) -> Side:
     looks_like_file = "/" in name or name.endswith((".json", ".jsonl"))
     if looks_like_file:
-        raise UsageError(name, "there is no such file.", next_step="A run is named by its id, or `last`.")
+        raise UsageError(
+            name, "there is no such file.", next_step=f"A run is named by its id, or `last`; `{LISTED}` lists them."
+        )
     opened = store()
-    group = name
-    if counted := _LAST.fullmatch(name):
-        groups = [found.group for found in opened.groups() if found.group.startswith(f"{KIND}-")]
-        back = int(counted[1] or 0)
-        group = groups[back] if back < len(groups) else name
+    group = run_named(opened, name, "compare")
     results, facts = results_of(opened, group)
     if not results:
-        raise UsageError(
-            name,
-            "the store has no such run of a benchmark.",
-            next_step="`rocmend store ls --groups` lists what it has; a file is named by its path.",
-        )
-    return Side(group, results, facts)
+        raise UsageError(name, f"{group} holds no results that can be read.")
+    return Side(group, results, facts, group)
 
 
 def _file(path: Path) -> Side:

@@ -14,7 +14,7 @@ from rocmend.bench.conditions import machine_facts
 from rocmend.bench.records import IMPORTED, KIND, BenchRun, Measured, measured_of, on_machine
 from rocmend.bench.suites.gemm_cases import DTYPES
 from rocmend.core.errors import UsageError
-from rocmend.core.suggest import unknown
+from rocmend.store.runs import LISTED, find_run
 
 if TYPE_CHECKING:
     from rocmend.store.store import Store
@@ -36,6 +36,8 @@ _PARAMETERS: dict[str, dict[str, type]] = {
     "llama": {"model": str},
 }
 """What reports read of a case: an archive of others may hold anything."""
+
+_MOST_DIGITS = 6
 
 _SAY = {"gemm", "memory", "mlx"}
 """Suites that draw conclusions of their own."""
@@ -67,6 +69,41 @@ def _is_readable(result: Measured) -> bool:
     return all(isinstance(parameters.get(name), kind) for name, kind in _PARAMETERS.get(suite, {}).items())
 
 
+def run_named(store: Store, name: str, subject: str) -> str:
+    """Return the id of a run.
+
+    Args:
+        store: Where it is.
+        name: Its id or a beginning of it; ``gemm`` for the newest run of a benchmark, ``gemm~1`` for the one before;
+            ``last`` and ``last~1`` for those of the benchmark that was run last.
+        subject: What an error is about.
+
+    Raises:
+        UsageError: There is no such run.
+    """
+    asked, tilde, count = name.partition("~")
+    if asked != "last" and asked not in TITLES:
+        kinds = [f"{KIND}-", f"{IMPORTED}-", "shared-"]
+        return find_run(store, name, kinds=kinds, subject=subject, what="run of a benchmark")
+    if tilde and not (count.isdecimal() and len(count) < _MOST_DIGITS):
+        raise UsageError(subject, f"{name[:80]!r} is no run.", next_step=f"Write {asked}~1 for the one before.")
+    own = [group.group for group in store.groups() if group.group.startswith(f"{KIND}-")]
+    own.sort(key=lambda group: group.split("-", 2)[-1], reverse=True)  # by the time of their start
+    if asked == "last" and not own:
+        raise UsageError(subject, "the store has no run of a benchmark.", next_step="`rocmend bench gemm` makes one.")
+    suite = own[0].split("-")[1] if asked == "last" else asked
+    runs = [group for group in own if group.startswith(f"{KIND}-{suite}-")]
+    back = int(count or 0)
+    if back >= len(runs):
+        has = f"{len(runs)} run{'s' if len(runs) > 1 else ''}" if runs else "no run"
+        raise UsageError(
+            subject,
+            f"there is no {name}: the store has {has} of `rocmend bench {suite}`.",
+            next_step=f"`{LISTED}` lists the runs of all benchmarks.",
+        )
+    return runs[back]
+
+
 def stored_run(store: Store, group: str) -> BenchRun:
     """Return a run.
 
@@ -76,8 +113,9 @@ def stored_run(store: Store, group: str) -> BenchRun:
     kept, facts = results_of(store, group)
     results = tuple(filter(_is_readable, kept))
     if not results:
-        runs = [known.group for known in store.groups() if f"{KIND}-" in known.group]
-        raise unknown("report", "run of a benchmark", group, runs, listed="rocmend store ls --groups")
+        raise UsageError(
+            "report", f"{group} holds no results that can be read.", next_step=f"`{LISTED}` lists what there is."
+        )
     settings = {item.setting.id: item.setting for item in results}
     suite = results[0].case.suite
     said = tuple(_conclusions(suite, results))
@@ -102,23 +140,24 @@ def _conclusions(suite: str, results: Sequence[Measured]) -> list[Conclusion]:
     return found
 
 
-def chosen_runs(store: Store, selection: tuple[str, ...]) -> list[BenchRun]:
-    """Return the runs that a report is of, in its order.
+def chosen_runs(store: Store, selection: tuple[str, ...]) -> tuple[list[BenchRun], list[str]]:
+    """Return the runs that a report is of, in its order, and the benchmarks that were named and have none.
 
     Args:
         store: Where they are.
-        selection: Suites and runs; none for the newest run of each suite.
+        selection: Benchmarks and runs; none for the newest run of each benchmark.
 
     Raises:
-        UsageError: There is no such run, or the suite has none.
+        UsageError: There is no such run.
     """
     groups: list[str] = []
+    missing: list[str] = []
     for name in selection or tuple(TITLES):
-        newest = store.last_group(f"{KIND}-{name}-") if name in TITLES else name
-        if newest is not None:
-            groups.append(newest)
-        elif selection:
-            raise UsageError("report", f"the store has no run of `rocmend bench {name}`.")
+        if name in TITLES and store.last_group(f"{KIND}-{name}-") is None:
+            missing.append(name)
+        else:
+            groups.append(run_named(store, name, "report"))
     runs = [stored_run(store, group) for group in dict.fromkeys(groups)]
     order = list(TITLES)
-    return sorted(runs, key=lambda run: order.index(run.suite) if run.suite in order else len(order))
+    runs.sort(key=lambda run: order.index(run.suite) if run.suite in order else len(order))
+    return runs, missing if selection else []

@@ -10,7 +10,7 @@ import click
 
 from rocmend.core.suggest import did_you_mean, nearest
 
-__all__ = ["WORDS", "OneOf", "RocmendCommand", "parsed", "rocmend_command", "summary"]
+__all__ = ["WORDS", "OneOf", "RewritingOption", "RocmendCommand", "parsed", "rocmend_command", "summary"]
 
 if TYPE_CHECKING:
     _Choice = click.Choice[str]
@@ -73,6 +73,14 @@ class OneOf(_Choice):
         return chosen
 
 
+class RewritingOption(click.Option):
+    """An option that puts others in its place before the command line is parsed."""
+
+    def rewrite(self, context: click.Context, words: list[str]) -> list[str]:
+        """Return the command line that counts."""
+        raise NotImplementedError
+
+
 class RocmendCommand(click.Command):
     """A command whose help ends with examples.
 
@@ -90,9 +98,17 @@ class RocmendCommand(click.Command):
 
         def parse() -> list[str]:
             self._refuse_empty_paths(ctx, args)
-            return super(RocmendCommand, self).parse_args(ctx, args)
+            words = args if ctx.resilient_parsing or "--help" in args else self._rewritten(ctx, args)
+            ctx.meta[WORDS] = list(words)
+            return super(RocmendCommand, self).parse_args(ctx, words)
 
         return parsed(parse, self, ctx)
+
+    def _rewritten(self, ctx: click.Context, args: list[str]) -> list[str]:
+        for parameter in self.params:
+            if isinstance(parameter, RewritingOption):
+                args = parameter.rewrite(ctx, args)
+        return args
 
     def _refuse_empty_paths(self, ctx: click.Context, args: list[str]) -> None:
         if ctx.resilient_parsing or not any(not word or word.endswith("=") for word in args):

@@ -13,10 +13,10 @@ import click
 import msgspec
 
 from rocmend.cli.fleet import hosts_options
-from rocmend.cli.output import finish, output_options
+from rocmend.cli.output import finish, output_options, tell
 from rocmend.cli.progress import Progress
 from rocmend.cli.quantities import Duration
-from rocmend.cli.resumable import Resumable, command_line
+from rocmend.cli.resumable import Resumable, ResumeOption, command_line
 from rocmend.cli.source import python_option, take_snapshot
 from rocmend.cli.stored import store_option
 from rocmend.core.errors import UsageError
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rocmend.bench.suite import Suite
     from rocmend.machine.facts import Machine
     from rocmend.machine.root import ChosenPython
+    from rocmend.store.store import Store
 
 __all__ = ["Bench", "BenchOptions", "bench_options", "run_bench", "run_options"]
 
@@ -108,9 +109,7 @@ def run_options(function: F) -> F:
         click.option("--list", "list_only", is_flag=True, help="List cases and settings, and measure nothing."),
         store_option,
         click.option("--no-store", is_flag=True, help="Do not keep the results."),
-        click.option(
-            "--resume", metavar="RUN", default=None, help="Go on with a run that was cut short: its id, or `last`."
-        ),
+        click.option("--resume", cls=ResumeOption, find=_begun, metavar="RUN", default=None, help=_RESUME),
         hosts_options,
         output_options("jsonl"),
     )
@@ -120,6 +119,15 @@ def run_options(function: F) -> F:
     return made  # type: ignore[no-any-return]  # the decorators of click give back what they got
 
 
+def _begun(store: Store, suite: str, name: str) -> tuple[str, str]:
+    """Return the id of a run of a suite, and the command line that it was begun with."""
+    from rocmend.bench.run import begun_with, find_run
+
+    group = find_run(store, suite, name)
+    return group, begun_with(store, group)
+
+
+_RESUME = "Go on with a run that was cut short, with the options that it was begun with: its id, or `last`."
 _SETTING = "Only this setting; others are compared with the first one named. An id or a glob. Repeatable."
 _TIME = "Time this long for each figure, e.g. 10s. Otherwise until its interval is narrow enough."
 
@@ -166,7 +174,7 @@ def run_bench(
     if common.no_store and (common.resume or common.store_path):
         raise UsageError("--no-store", "it cannot be given together with --store or --resume.")
     with contextlib.ExitStack() as stack:
-        resumable = stack.enter_context(Resumable(kept=not common.no_store))
+        resumable = stack.enter_context(Resumable(kept=not common.no_store, group=common.resume or ""))
         progress = stack.enter_context(Progress(f"rocmend {command}", "reading the machine"))
         from rocmend.bench.conditions import conditions
         from rocmend.bench.run import run_suite
@@ -200,6 +208,8 @@ def run_bench(
     if run is None:
         _list(command, suite, common.effort(efforts), common.output_format)
     else:
+        if run.resumed and run.resumed == len(run.results) and not run.not_run:
+            tell(f"{run.group} was complete: nothing was left to measure.")
         _print(command, run, common.output_format)
 
 

@@ -14,7 +14,7 @@ from rocmend.cli.base import WORDS
 from rocmend.cli.hostlines import HostLines
 from rocmend.cli.output import finish, json_lines
 from rocmend.cli.quantities import Duration
-from rocmend.cli.resumable import Resumable
+from rocmend.cli.resumable import Resumable, option_words
 from rocmend.core.errors import UsageError
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
@@ -107,23 +107,13 @@ def _run(context: click.Context, _option: click.Parameter, texts: tuple[str, ...
             parameter.handle_parse_result(context, given, [])
     values = {name: _value(context, name, given) for name in _HERE}
     suite = context.info_name or ""
-    words = [suite, *(word for one in asked if one.name not in {*_HERE, *_OWN} for word in _words(one, given))]
+    words = [suite, *(word for one in asked if one.name not in {*_HERE, *_OWN} for word in option_words(one, given))]
     _measure(context, tuple(words), texts, values)
 
 
 def _value(context: click.Context, name: str, given: dict[str, Any]) -> Any:
     option = next(one for one in context.command.get_params(context) if one.name == name)
     return option.type_cast_value(context, given.get(name, option.get_default(context)))
-
-
-def _words(option: click.Parameter, given: dict[str, Any]) -> list[str]:
-    """Return an option as it was given, in its long form."""
-    name = max(option.opts, key=len)
-    value = given[str(option.name)]
-    if isinstance(option, click.Option) and option.is_flag:
-        return [name]
-    values = value if option.multiple else [value]
-    return [word for one in values for word in (name, str(one))]
 
 
 def _measure(context: click.Context, words: tuple[str, ...], texts: tuple[str, ...], values: dict[str, Any]) -> None:

@@ -39,11 +39,29 @@ class Probed(msgspec.Struct, frozen=True):
         group: Its id.
         count: How many operations it tried.
         failed: Those that failed.
+        device: Where they ran, with the versions.
     """
 
     group: str
     count: int
     failed: tuple[Evidence, ...]
+    device: str = ""
+
+
+class Benchmarked(msgspec.Struct, frozen=True):
+    """A run of a benchmark.
+
+    Attributes:
+        group: Its id.
+        count: How many figures were to be measured.
+        failed: How many of them there are not.
+        device: Where it ran.
+    """
+
+    group: str
+    count: int
+    failed: int
+    device: str
 
 
 class Shared(msgspec.Struct, frozen=True):
@@ -70,7 +88,36 @@ def newest_probes(store: Store) -> Probed | None:
     if group is None:
         return None
     records = [row.evidence for row in store.query(kind=KIND, group=group)]
-    return Probed(group, len(records), tuple(record for record in records if record.verdict not in QUIET))
+    failed = tuple(record for record in records if record.verdict not in QUIET)
+    versions = ", ".join(f"{name} {version}" for name, version in sorted((failed or records)[0].versions.items()))
+    return Probed(group, len(records), failed, f"{_device(records)}{f' with {versions}' if versions else ''}")
+
+
+def newest_benchmarks(store: Store) -> list[Benchmarked]:
+    """Return the newest run of each benchmark that a store has."""
+    from rocmend.core.verdict import Verdict
+
+    found = []
+    for suite in sorted({group.group.split("-")[1] for group in store.groups() if group.group.startswith("bench-")}):
+        group = store.last_group(f"bench-{suite}-") or ""
+        records = [row.evidence for row in store.query(kind="bench", group=group)]
+        told = [record for record in records if record.verdict not in {Verdict.SKIPPED, Verdict.UNSUPPORTED}]
+        failed = sum(record.verdict is not Verdict.PASS for record in told)
+        if records:
+            found.append(Benchmarked(group, len(told), failed, _device(records)))
+    return found
+
+
+def _device(records: Sequence[Evidence]) -> str:
+    """Return the devices that records are of, in words."""
+    names: dict[str, None] = {}
+    for record in records:
+        name, target = str(record.detail.get("device_name", "")), record.gfx_target
+        if target == "cpu":
+            names[f"the CPU{f' ({name})' if name not in {'', 'cpu'} else ''}"] = None
+        elif name or target:
+            names[f"{name} ({target})" if name and target else name or target] = None
+    return ", ".join(names) or "an unknown device"
 
 
 def chosen_records(store: Store | None, groups: Sequence[str]) -> list[StoredEvidence]:
@@ -122,6 +169,7 @@ def share(
     python: ChosenPython | None = None,
     workload: str | None = None,
     probed: Probed | None = None,
+    benchmarks: Sequence[Benchmarked] = (),
     archive: bool = False,
     evidence: Callable[[Redactor], dict[str, bytes]] = lambda _redactor: {},
     progress: Callable[[str], None] = lambda _text: None,
@@ -133,6 +181,7 @@ def share(
         python: The Python environment that was asked for.
         workload: What the machine is for.
         probed: A run of probes on it.
+        benchmarks: Runs of benchmarks on it.
         archive: Make an archive too.
         evidence: Returns the archive's files that hold evidence, redacted.
         progress: Told what is being done.
@@ -157,7 +206,7 @@ def share(
 
         check = run_check(asked(machine, workload), load_entries(), workload=workload, progress=progress)
         redactor = command_redactor()
-        text = _text(check, machine, probed, redactor)
+        text = _text(check, machine, probed, benchmarks, redactor)
         statement = (
             f"replaced: {redactor.told()}."
             if redactor.replaced
@@ -177,7 +226,9 @@ def _captured(directory: Path, python: ChosenPython | None) -> Machine:
     return msgspec.structs.replace(found.machine, name="this machine")
 
 
-def _text(check: Check, machine: Machine, probed: Probed | None, redactor: Redactor) -> str:
+def _text(
+    check: Check, machine: Machine, probed: Probed | None, benchmarks: Sequence[Benchmarked], redactor: Redactor
+) -> str:
     """Return the text, with shorter lists where it would be too long for an issue."""
     from rocmend.cli.views.share import share_document
     from rocmend.report import markdown
@@ -185,7 +236,8 @@ def _text(check: Check, machine: Machine, probed: Probed | None, redactor: Redac
 
     text = ""
     for most in _MOST_ROWS:
-        text = markdown.render(redacted(share_document(check, machine, probed, most=most), redactor))
+        made = share_document(check, machine, probed, benchmarks, most=most)
+        text = markdown.render(redacted(made, redactor))
         if len(text) <= MAX_TEXT_CHARS:
             return text
     end = "\n\n(cut here: too long for an issue)\n"

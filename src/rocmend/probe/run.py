@@ -14,12 +14,14 @@ import msgspec
 from rocmend.core.errors import UsageError
 from rocmend.core.evidence import Evidence
 from rocmend.core.verdict import Verdict
+from rocmend.core.version import version_text
 from rocmend.probe.evidence import artifacts_of, evidence_of
 from rocmend.probe.knowledge import ids_for
 from rocmend.probe.launch import START, Launcher
-from rocmend.probe.records import QUIET, ProbeRun, Subject, kept_run, subject_of
+from rocmend.probe.records import KIND, QUIET, ProbeRun, Subject, kept_run, subject_of
 from rocmend.probe.registry import Probe, problems, select
 from rocmend.runner.interpreter import importable, interpreter_of
+from rocmend.store import runs
 
 if TYPE_CHECKING:
     from rocmend.kb.load import Knowledge
@@ -50,6 +52,7 @@ def run_probes(  # noqa: PLR0913  each of them is an option of the command
     on_start: OnStart | None = None,
     on_result: OnResult | None = None,
     resume: str | None = None,
+    command: str = "",
 ) -> ProbeRun:
     """Run probes and return what came out of each.
 
@@ -69,6 +72,7 @@ def run_probes(  # noqa: PLR0913  each of them is an option of the command
         on_start: Told of each probe as it begins, and of the start-up before them.
         on_result: Told of each result as it comes.
         resume: Id of a run to go on with, or ``last``; what it has finished is not run again.
+        command: The command line, kept with the records.
 
     Raises:
         UsageError: Nothing fits the selection; there is no such run.
@@ -92,7 +96,7 @@ def run_probes(  # noqa: PLR0913  each of them is an option of the command
         try:
             tell(START, 0, len(pairs))
             subject = launcher.start(device, lambda: False)
-            run = _Run(launcher, subject, group, store, machine, knowledge, tell, on_result)
+            run = _Run(launcher, subject, group, store, machine, knowledge, tell, on_result, command)
             return run.all(pairs, finished)
         finally:
             launcher.close()
@@ -109,12 +113,32 @@ def _finished(store: Store | None, group: str | None) -> tuple[str, dict[str, Ev
         return new_group(), {}
     if store is None:
         raise UsageError("--resume", "a run can only be resumed from a store.")
-    group, found = kept_run(store, group)
-    if not found:
-        raise UsageError(
-            "--resume", f"the store has no run {group!r}.", next_step="`rocmend store ls` lists what it has."
-        )
+    group, found = kept_run(store, find_run(store, group))
     return group, {name: evidence for name, evidence in found.items() if evidence.verdict is not Verdict.INFRA}
+
+
+def find_run(store: Store, name: str) -> str:
+    """Return the id of a run that can be gone on with.
+
+    Args:
+        store: Where it is.
+        name: The run's id, a beginning of it, or ``last`` for the newest one.
+
+    Raises:
+        UsageError: There is no such run.
+    """
+    newest = store.last_group(f"{KIND}-")
+    if name == "last" and newest is None:
+        raise UsageError("--resume", "the store has no run of probes.", next_step="Leave out --resume to begin one.")
+    if name == "last" and newest is not None:
+        return newest
+    return runs.find_run(store, name, kinds=[f"{KIND}-"], subject="--resume", what="run of probes")
+
+
+def begun_with(store: Store, group: str) -> str:
+    """Return the command line that a run was begun with; empty where its records do not say."""
+    row = next(store.query(kind=KIND, group=group, limit=1), None)
+    return "" if row is None else str((row.evidence.detail.get("origin") or {}).get("command", ""))
 
 
 class _Run:
@@ -130,10 +154,12 @@ class _Run:
         knowledge: Knowledge | None,
         on_start: OnStart,
         on_result: OnResult | None,
+        command: str,
     ) -> None:
         self.launcher, self.subject, self.group = launcher, subject, group
         self.store, self.machine, self.knowledge = store, machine, knowledge
         self.on_start, self.on_result = on_start, on_result
+        self.origin = {**({"command": command} if command else {}), "rocmend": version_text()}
         self.quarantine = ""
         self._lock = threading.Lock()
         self._stop = threading.Event()
@@ -181,6 +207,7 @@ class _Run:
         tried = self.launcher.probe(probe, dtype, self.subject, self._stop.is_set, lambda: tell(again))
         result = tried.result
         evidence = evidence_of(tried, probe, dtype, self.subject, {"env": self.launcher.env}, self.group)
+        evidence = msgspec.structs.replace(evidence, detail={**evidence.detail, "origin": self.origin})
         if self.knowledge is not None and evidence.verdict not in QUIET:
             entries = ids_for(probe, self.subject.gfx_target, self.knowledge, self.machine)
             evidence = msgspec.structs.replace(evidence, detail={**evidence.detail, "knowledge": entries})

@@ -92,11 +92,13 @@ class Taken(msgspec.Struct, frozen=True):
         added: Records added.
         known: Records that the store has from the same archive already.
         groups: Groups of the records, as the store calls them.
+        own: Records that were made in this store itself; none of them is added.
     """
 
     added: int
     known: int
     groups: tuple[str, ...]
+    own: int = 0
 
 
 def packed(store: Store, records: Iterable[StoredEvidence], redactor: Redactor) -> dict[str, bytes]:
@@ -249,7 +251,7 @@ def _decoded(data: bytes, kind: Any, path: Path) -> Any:
 
 
 def take(store: Store, received: Received, *, mark: str = "", told: Mapping[str, str] | None = None) -> Taken:
-    """Take the evidence of an archive into a store; what it has from the same archive is left as it is.
+    """Take the evidence of an archive into a store; what it has from the same archive, or made, is left as it is.
 
     Args:
         store: The store.
@@ -258,11 +260,13 @@ def take(store: Store, received: Received, *, mark: str = "", told: Mapping[str,
             same origin: what one of them brought is known when the next one brings it again.
         told: What else is to be kept of where the records are from.
     """
+    own = set() if mark else {record.id for record in received.records if _made_in(store, record)}
+    records = [record for record in received.records if record.id not in own]
     mark = mark or received.sha256[:8]
-    groups = tuple(dict.fromkeys(f"{SHARED}{mark}-{record.evidence.group}" for record in received.records))
+    groups = tuple(dict.fromkeys(f"{SHARED}{mark}-{record.evidence.group}" for record in records))
     known = {str(row.evidence.detail["shared"]["id"]) for group in groups for row in store.query(group=group)}
     added = 0
-    for record in reversed(received.records):
+    for record in reversed(records):
         if record.id in known:
             continue
         evidence = record.evidence
@@ -276,7 +280,13 @@ def take(store: Store, received: Received, *, mark: str = "", told: Mapping[str,
         )
         store.add(made, machine=received.machines.get(evidence.machine), artifacts=logs or None)
         added += 1
-    return Taken(added, len(known), groups)
+    return Taken(added, len(known), groups, len(own))
+
+
+def _made_in(store: Store, record: StoredEvidence) -> bool:
+    """Return whether a record of an archive was made in this store: what it repeats is there, under its id."""
+    rows = store.repeats(record.evidence.identity)
+    return any(row.id == record.id and is_own(row.evidence) for row in rows)
 
 
 def is_own(evidence: Evidence) -> bool:

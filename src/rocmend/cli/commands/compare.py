@@ -34,8 +34,9 @@ def _share(_ctx: click.Context, _parameter: click.Parameter, text: str) -> float
     "compare",
     examples=(
         ("rocmend compare last~1 last", "the last run of a benchmark with the one before"),
+        ("rocmend compare gemm~1 gemm", "the same of matrix products, whatever was run last"),
         ("rocmend compare before.json after.json --fail 3%", "two runs from files, for a script or CI"),
-        ("rocmend compare last@hipblaslt=0 last@hipblaslt=1", "two settings of the last run"),
+        ("rocmend compare gemm@rocblas gemm@hipblaslt", "two settings of a run"),
         ("rocmend compare a.json b.json --across-devices", "two devices"),
     ),
 )
@@ -56,7 +57,8 @@ def _share(_ctx: click.Context, _parameter: click.Parameter, text: str) -> float
 def command(a: str, b: str, limit: float, *, across: bool, store_path: Path | None, output_format: str) -> None:
     """Compare two benchmark runs, or two settings.
 
-    A and B are each the id of a run, `last`, `last~1` (the one before), or a file that `bench … --json` or `--format
+    A and B are each the id of a run or a beginning of it, `gemm` (the newest run of that benchmark), `gemm~1` (the one
+    before), `last` and `last~1` (of the benchmark that was run last), or a file that `bench … --json` or `--format
     jsonl` wrote; with @SETTING only that setting of it. Each case is faster, slower, without a difference shown, or
     incomparable, and why. What else differs (versions, machine, variables) is listed. Exit code 1 means that a case is
     slower than --fail allows or lost its figure, or that no case could be compared.
@@ -75,10 +77,14 @@ def command(a: str, b: str, limit: float, *, across: bool, store_path: Path | No
             opened.append(click.get_current_context().with_resource(Opened.open(store_path, create=False)))
         return opened[0]
 
-    found = changes_between(read_side(a, store), read_side(b, store), limit=limit, across=across)
+    sides = read_side(a, store), read_side(b, store)
+    found = changes_between(*sides, limit=limit, across=across)
     if not found.changes:
+        one, other = (f"{side.named}, bench {side.suite}" for side in sides)
         raise UsageError(
-            "compare", f"{a} and {b} have no case in common.", next_step="Compare runs of the same benchmark."
+            "compare",
+            f"there is no case in common of {one}, and {other}.",
+            next_step="Compare runs of the same benchmark, with the same cases.",
         )
     outcome = Outcome("compare", found, CLEAN if found.clean else FINDINGS)
     others: dict[str, Callable[[], str | Document | Suite]] = {

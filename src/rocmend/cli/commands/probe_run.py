@@ -11,10 +11,10 @@ import click
 
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.names import PROBE
-from rocmend.cli.output import file_option, finish, output_options, report_file, shown
+from rocmend.cli.output import file_option, finish, output_options, report_file, shown, tell
 from rocmend.cli.progress import Progress
 from rocmend.cli.quantities import Duration
-from rocmend.cli.resumable import Resumable
+from rocmend.cli.resumable import Resumable, ResumeOption, command_line
 from rocmend.cli.source import python_option, take_snapshot
 from rocmend.core.errors import UsageError
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rocmend.probe.records import ProbeRun
     from rocmend.report.document import Document
     from rocmend.report.junit import Suite
+    from rocmend.store.store import Store
 
 
 def _variables(_ctx: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
@@ -35,6 +36,14 @@ def _variables(_ctx: click.Context, _parameter: click.Parameter, values: tuple[s
             raise UsageError("--env", f"{value!r} is not NAME=VALUE.")
         found[name] = text
     return found
+
+
+def _begun(store: Store, _command: str, name: str) -> tuple[str, str]:
+    """Return the id of a run, and the command line that it was begun with."""
+    from rocmend.probe.run import begun_with, find_run
+
+    group = find_run(store, name)
+    return group, begun_with(store, group)
 
 
 @rocmend_command(
@@ -90,7 +99,14 @@ def _variables(_ctx: click.Context, _parameter: click.Parameter, values: tuple[s
     "--store", "store_path", type=click.Path(path_type=Path), default=None, help="The store that keeps the results."
 )
 @click.option("--no-store", is_flag=True, help="Do not keep the results.")
-@click.option("--resume", metavar="RUN", default=None, help="Go on with a run that was cut short: its id, or `last`.")
+@click.option(
+    "--resume",
+    cls=ResumeOption,
+    find=_begun,
+    metavar="RUN",
+    default=None,
+    help="Go on with a run that was cut short, with the options that it was begun with: its id, or `last`.",
+)
 @click.option("--list", "list_only", is_flag=True, help="List the probes that fit, and stop.")
 @file_option("Write an HTML report too.")
 @click.option("-v", "--verbose", is_flag=True, help="Print tracebacks and figures.")
@@ -130,7 +146,7 @@ def command(
     expected_s = about_s(selection, dtypes, jobs=jobs, isolate=isolate)
     file = report_file(output) if output is not None else None
     with contextlib.ExitStack() as stack:
-        begun = stack.enter_context(Resumable(kept=not no_store))
+        begun = stack.enter_context(Resumable(kept=not no_store, group=resume or ""))
         progress = stack.enter_context(Progress("rocmend probe", "reading the machine"))
         from rocmend.kb.load import load_entries
         from rocmend.probe.launch import START
@@ -163,7 +179,10 @@ def command(
             on_start=begins,
             on_result=lambda result, done, total: begun.note(result.group, done, total),
             resume=resume,
+            command=command_line(),
         )
+    if run.resumed and run.resumed == len(run.results) and not run.not_run:
+        tell(f"{run.group} was complete: nothing was left to run.")
     _print(run, output_format, file, verbose=verbose)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from rocmend.cli.base import rocmend_command
-from rocmend.cli.output import finish, output_options
+from rocmend.cli.output import finish, output_options, tell
 from rocmend.cli.stored import existing_store, store_option
 from rocmend.core.errors import UsageError
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
@@ -35,12 +35,23 @@ def command(selection: tuple[str, ...], store_path: Path | None, output_format: 
     from rocmend.cli.views.bench_report import junit_suite, report_data, report_document
 
     store = existing_store(store_path)
-    runs = chosen_runs(store, selection) if store is not None else []
+    for name in selection:
+        if "/" in name or Path(name).is_file():
+            raise UsageError(
+                "report",
+                f"{name} is a file; it takes runs of the store.",
+                next_step="`rocmend store ls --groups` lists them; `rocmend compare` takes files.",
+            )
+    runs, missing = chosen_runs(store, selection) if store is not None else ([], list(selection))
     if not runs:
         raise UsageError(
             "report",
-            "nothing has been measured yet.",
-            next_step="`rocmend bench gemm --quick` measures matrix products in a minute.",
+            f"nothing has been measured yet{' with ' if missing else ''}{' or '.join(missing)}.",
+            next_step=f"`rocmend bench {missing[0]} --help` explains how."
+            if missing
+            else "`rocmend bench gemm --quick` measures matrix products in a minute.",
         )
+    for name in missing:
+        tell(f"There is no run of `rocmend bench {name}` yet; the report is of the others.")
     outcome = Outcome("report", report_data(runs), CLEAN if all(run.clean for run in runs) else FINDINGS)
     finish(outcome, output_format, lambda: report_document(runs), others={"junit": lambda: junit_suite(runs)})

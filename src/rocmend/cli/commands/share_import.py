@@ -30,9 +30,9 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 def command(archives: tuple[Path, ...], store_path: Path | None, output_format: str) -> None:
     """Keep the evidence of archives that others made with `rocmend share`.
 
-    Their runs are kept under names that begin with `shared-`, apart from those of this machine; an archive that is
-    imported again changes nothing. Exit code 1 means that an archive or a record of one could not be read; the others
-    are kept.
+    Their runs are kept under names that begin with `shared-`, apart from those of this machine. Records that the store
+    has already, or made itself, are not added. Exit code 1 means that an archive or a record of one could not be read;
+    the others are kept.
     """
     from rocmend.cli.views.shared import import_document
     from rocmend.store.exchange import read_archive, take
@@ -48,7 +48,13 @@ def command(archives: tuple[Path, ...], store_path: Path | None, output_format: 
             except RocmendError as error:
                 rows.append({"file": archive, "problem": str(error)})
                 continue
-            found = {"added": taken.added, "known": taken.known, "groups": taken.groups, "refused": received.refused}
+            found: dict[str, Any] = {
+                "added": taken.added,
+                "known": taken.known,
+                "own": taken.own,
+                "groups": taken.groups,
+            }
+            found |= {"refused": received.refused}
             rows.append({"file": archive, **found})
     failed = any("problem" in row or row.get("refused") for row in rows)
     outcome = Outcome("share import", rows, FINDINGS if failed else CLEAN)

@@ -17,7 +17,7 @@ from rocmend.core.errors import RocmendError, UsageError
 from rocmend.report.envelope import Outcome, to_json
 
 if TYPE_CHECKING:
-    from rocmend.cli.share import Probed
+    from rocmend.cli.share import Benchmarked, Probed
     from rocmend.machine.root import ChosenPython
     from rocmend.store.records import StoredEvidence
     from rocmend.store.store import Store
@@ -68,12 +68,13 @@ def command(
     """Write up this machine for an issue, redacted.
 
     The text is Markdown and fits into an issue: the machine at a glance, versions, findings with their ids, the failing
-    operations of the newest probe run in the store of evidence, and the commands that reproduce it. The archive holds
+    operations of the newest probe run in the store of evidence, the newest benchmarks, the device of each, and the
+    commands that reproduce it. The archive holds
     the newest runs of probes, benchmarks, kernel suites and experiments too, with their logs: others read it with
     `rocmend share show`, and keep it with `rocmend share import`. Names, addresses, serial numbers and secrets are
     always replaced. Nothing is sent anywhere. The exit code does not tell what was found.
     """
-    from rocmend.cli.share import chosen_records, newest_probes, packed_evidence, share
+    from rocmend.cli.share import chosen_records, newest_benchmarks, newest_probes, packed_evidence, share
 
     if output is not None:
         must_end(output, (".md", ".markdown", ".txt"), "The text is Markdown; the archive has the HTML report.")
@@ -85,11 +86,13 @@ def command(
         raise UsageError("--run", "it puts a run of this machine into an archive.", next_step="Add --archive FILE.zip.")
     store: Store | None = None
     probed: Probed | None = None
+    benchmarks: list[Benchmarked] = []
     chosen: list[StoredEvidence] = []
     if machine_dir is None:  # what the store has was run on this machine
         try:
             store = existing_store(store_path)
             probed = newest_probes(store) if store is not None else None
+            benchmarks = newest_benchmarks(store) if store is not None else []
             chosen = chosen_records(store, groups) if archive is not None else []
         except UsageError:
             raise
@@ -102,6 +105,7 @@ def command(
             python=python,
             workload=workload,
             probed=probed,
+            benchmarks=benchmarks,
             archive=packed,
             evidence=lambda redactor: packed_evidence(store, chosen, redactor),
             progress=progress,

@@ -54,20 +54,21 @@ def command(
 
 
 def _records(archives: tuple[Path, ...], kind: str | None, store_path: Path | None) -> Iterator[tuple[Evidence, str]]:
-    from rocmend.store.exchange import read_archive
+    from rocmend.store.exchange import SHARED, read_archive
 
-    seen: set[str] = set()
     store = existing_store(store_path)
+    # a record counts once, whichever archives it is in; this store's own ones are of this machine
+    seen = {one.id for one in store.summaries() if not one.group.startswith(SHARED)} if store is not None else set()
     for row in store.query(kind=kind) if store is not None else ():
         shared = row.evidence.detail.get("shared")
-        if isinstance(shared, dict):
-            seen.add(str(shared.get("archive", "")))
-        yield row.evidence, str(shared.get("archive", "")) if isinstance(shared, dict) else ""
+        if not isinstance(shared, dict):
+            yield row.evidence, ""
+        elif shared.get("id") not in seen:
+            seen.add(str(shared.get("id")))
+            yield row.evidence, str(shared.get("archive", ""))
     for archive in archives:
         received = read_archive(archive)
-        if received.sha256 not in seen:
-            yield from (
-                (record.evidence, received.sha256)
-                for record in received.records
-                if kind is None or record.evidence.kind == kind
-            )
+        for record in received.records:
+            if record.id not in seen and kind in {None, record.evidence.kind}:
+                seen.add(record.id)
+                yield record.evidence, received.sha256

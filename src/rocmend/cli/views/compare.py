@@ -35,7 +35,17 @@ def changed_document(found: Changed) -> Document:
     if rows:
         made = table(["", "A", "B"], [[value or "not set" for value in row] for row in rows])
         blocks.append(Section("What else differs", (made,)))
-    return Document("B compared with A", summary, tone, tuple(blocks), f"A is {found.a}, B is {found.b}.")
+    return Document(
+        "B compared with A",
+        summary,
+        tone,
+        tuple(blocks),
+        f"A is {_named(found.a, found.run_a)}, B is {_named(found.b, found.run_b)}.",
+    )
+
+
+def _named(label: str, run: str) -> str:
+    return f"{label} ({run})" if run and not label.startswith(run) else label
 
 
 def _summary(found: Changed) -> tuple[str, Tone]:
@@ -111,14 +121,21 @@ def _incomparable(changes: Sequence[Change]) -> list[Block]:
             reasons.setdefault(change.comparison.reason, []).append(change)
     lines = []
     for reason, alike in reasons.items():
-        more = f" and {len(alike) - 1} more" if len(alike) > 1 else ""
-        lines.append(f"- {escaped(_name(alike[0]))}{more}: {escaped(reason)}")
+        more = f" and {len(alike) - MOST_NAMED} more" if len(alike) > MOST_NAMED else ""
+        named = ", ".join(escaped(_name(change)) for change in alike[:MOST_NAMED])
+        lines.append(f"- {named}{more}: {escaped(reason)}")
     return [Section("Why not", (Text("\n".join(lines)),))] if lines else []
 
 
 def junit_suite(found: Changed) -> Suite:
-    """Return a comparison as a JUnit suite: a case slower than the limit is ``slow``, one without a figure failed."""
-    return Suite(tuple(map(_junit_case, found.changes)), f"rocmend compare {found.a} {found.b}")
+    """Return a comparison as a JUnit suite: a case slower than the limit is ``slow``, one without a figure failed.
+
+    Where no case could be compared, the comparison itself is an error, so that the suite does not pass.
+    """
+    cases = tuple(map(_junit_case, found.changes))
+    if found.nothing_compared:
+        cases += (Case(f"{found.a} with {found.b}", "bench", 0.0, Verdict.INFRA, found.nothing_compared),)
+    return Suite(cases, f"rocmend compare {found.a} {found.b}")
 
 
 def _junit_case(change: Change) -> Case:

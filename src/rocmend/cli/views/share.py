@@ -15,7 +15,7 @@ from rocmend.report.document import Block, Cell, Code, Document, Pairs, Section,
 
 if TYPE_CHECKING:
     from rocmend.cli.check import Check
-    from rocmend.cli.share import Probed
+    from rocmend.cli.share import Benchmarked, Probed
     from rocmend.core.evidence import Evidence
     from rocmend.machine.facts import Machine
 
@@ -23,13 +23,16 @@ _MAX_REASON_CHARS = 300
 _SHOWN_COMMANDS = 5
 
 
-def share_document(check: Check, machine: Machine, probed: Probed | None, *, most: int) -> Document:
+def share_document(
+    check: Check, machine: Machine, probed: Probed | None, benchmarks: Sequence[Benchmarked], *, most: int
+) -> Document:
     """Lay out what a helper wants to know first.
 
     Args:
         check: What was found out.
         machine: The facts.
         probed: The newest run of probes; None where there is none.
+        benchmarks: The newest run of each benchmark.
         most: Rows that a list has at most.
     """
     diagnosis = check.diagnosis
@@ -48,6 +51,9 @@ def share_document(check: Check, machine: Machine, probed: Probed | None, *, mos
         blocks.append(Section("Could not be decided", (Text(ids),)))
     if probed is not None:
         blocks.append(_probes(probed, most))
+    if benchmarks:
+        ran = [[one.group, one.device, str(one.count - one.failed), str(one.failed)] for one in benchmarks]
+        blocks.append(Section("Benchmarks", (table(["run", "device", "figures", "without a figure"], ran),)))
     packages = machine.value("packages", {})
     if isinstance(packages, dict) and packages:
         lines = [[Cell(str(name)), Cell(str(version))] for name, version in packages.items()]
@@ -74,11 +80,9 @@ def _listed(columns: Sequence[str], rows: Sequence[Sequence[Cell]], most: int) -
 
 def _probes(probed: Probed, most: int) -> Section:
     text = f"{len(probed.failed)} of {count_text(probed.count, 'operation')} failed in the run `{probed.group}`"
+    where = f"{text}, on {probed.device}."
     if not probed.failed:
-        return Section("Probes", (Text(f"{text}."),))
-    first = probed.failed[0]
-    versions = ", ".join(f"{name} {version}" for name, version in sorted(first.versions.items()))
-    where = f"{text}, on {first.gfx_target or 'an unknown device'}{f' with {versions}' if versions else ''}."
+        return Section("Probes", (Text(where),))
     rows = [[Cell(item.subject), Cell(item.verdict.value, Tone.ERROR), Cell(_reason(item))] for item in probed.failed]
     return Section("Probes", (Text(where), *_listed(["operation", "verdict", "why"], rows, most)))
 

@@ -77,6 +77,7 @@ def _outcome(row: Mapping[str, Any]) -> tuple[Cell, Cell]:
     if "problem" in row:
         return Cell("none", Tone.ERROR), Cell(row["problem"])
     notes = [f"{row['known']} kept before"] if row["known"] else []
+    notes += [f"{count_text(row['own'], 'record')} of this store itself: not added"] if row["own"] else []
     notes += (
         [f"{count_text(len(row['refused']), 'record')} can't be read: {row['refused'][0]}"] if row["refused"] else []
     )

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from rocmend.port.python.flags import Side
+from rocmend.port.python.callers import for_cuda
 
 if TYPE_CHECKING:
     from rocmend.port.python.file import PythonFile
@@ -107,7 +107,7 @@ def probes(file: PythonFile) -> Iterator[Probe]:
         bound = file.scope(used).lookup(used.id) if isinstance(used.ctx, ast.Load) else None
         if bound and len(bound[1]) == 1 and (probe := by_value.get(id(bound[1][0].value))):
             found.append(probe._replace(node=used))
-    yield from (probe for probe in found if file.side(probe.node) is not Side.CUDA)
+    yield from (probe for probe in found if not for_cuda(file, probe.node))
 
 
 def decides(file: PythonFile, node: ast.AST) -> bool:

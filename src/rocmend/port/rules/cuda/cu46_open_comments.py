@@ -72,5 +72,6 @@ def open_comments(file: CudaFile) -> Iterator[Found]:
             comment.start,
             end,
             f"{name} is still open: {told}",
-            remedy=f"Do what it says, then remove it; or put `// rocmend: ignore[{name}] reason` in its place.",
+            remedy=f"Port the code, then remove it (`rocmend port --explain {name}` says how); or put "
+            f"`// rocmend: ignore[{name}] reason` in its place.",
         )

@@ -34,6 +34,7 @@ from collections.abc import Iterable, Iterator
 
 from rocmend.core.records import Severity
 from rocmend.port.build.flags import nvcc_only, translated
+from rocmend.port.python.callers import for_cuda
 from rocmend.port.python.file import PythonFile
 from rocmend.port.python.finding import gated, told
 from rocmend.port.python.flags import Side
@@ -76,6 +77,7 @@ _MACROS = ("-U__CUDA_NO_HALF_", "-D__CUDA_NO_HALF_")
         "from torch.utils.cpp_extension import CUDAExtension\n\nargs = {'nvcc': ['-O3', '-std=c++17']}\n",
         "import setuptools\n\nassert args == ['-gencode', 'arch=compute_80,code=sm_80']\n",
         "import torch, setuptools\n\nif torch.version.hip is None:\n    F = ['--use_fast_math']\n",
+        "import torch, setuptools\n\nif torch.version.hip:\n    F = ['-O3', '-U__CUDA_NO_HALF_OPERATORS__']\n",
     ),
     invalid=(
         Case(
@@ -123,23 +125,9 @@ def check(file: PythonFile) -> Iterable[Found]:
         return
     for flags in file.of(ast.List):
         compared = isinstance(file.parent(flags), ast.Compare)
-        if not compared and not _for_cuda(file, flags) and any(_known(item) for item in flags.elts):
+        if not compared and not for_cuda(file, flags) and any(_known(item) for item in flags.elts):
             yield from _of_list(file, flags)
     yield from _of_appends(file)
-
-
-def _for_cuda(file: PythonFile, node: ast.AST) -> bool:
-    """Whether a node is for CUDA alone: it stands on its side, or in a function that setup.py calls there only."""
-    if file.side(node) is Side.CUDA:
-        return True
-    around = file.parent(node)
-    while around is not None and not isinstance(around, ast.FunctionDef):
-        around = file.parent(around)
-    if around is None or file.path.rpartition("/")[2] != "setup.py":
-        return False
-    name = around.name
-    uses = [one for one in file.of(ast.Name) if one.id == name]
-    return bool(uses) and all(file.side(one) is Side.CUDA for one in uses)
 
 
 def _text(node: ast.expr) -> str | None:
@@ -163,6 +151,8 @@ def _of_list(file: PythonFile, flags: ast.List) -> Iterator[Found]:
             words.append(word)
             items.append(number)
     known = translated(words)
+    if file.side(flags) is Side.ROCM and all(words[one.first].startswith(_MACROS) for one in known):
+        return  # whoever wrote it builds for ROCm with it
     manual = [one.manual for one in known if one.manual]
     if manual:
         yield told(file, flags, manual[0], outcome=Outcome.MANUAL, remedy=_REMEDY)
@@ -202,7 +192,7 @@ def _of_appends(file: PythonFile) -> Iterator[Found]:
     for call in file.of(ast.Call):
         statement = file.parent(call)
         appends = isinstance(call.func, ast.Attribute) and call.func.attr == "append" and len(call.args) == 1
-        if not appends or not isinstance(statement, ast.Expr) or statement in taken or _for_cuda(file, call):
+        if not appends or not isinstance(statement, ast.Expr) or statement in taken or for_cuda(file, call):
             continue
         if not _known(call.args[0]):
             continue
