@@ -86,7 +86,7 @@ def search(knowledge: Knowledge, query: str) -> tuple[Hit, ...]:
         query: Words, or an error message; case and punctuation do not matter.
     """
     words = words_in(query)
-    terms = list(dict.fromkeys((*words, *_targets(query))))
+    terms = dict.fromkeys((*words, *_targets(query)))
     typed = {next(_stem(word)): word for word in _WORD.findall(query.lower())}
     pairs = [pair for pair in itertools.pairwise(_stems(query)) if not _COMMON & set(pair)]
     counted = [
@@ -96,7 +96,8 @@ def search(knowledge: Knowledge, query: str) -> tuple[Hit, ...]:
     means = {part: 1 + sum(parts[part].length for _, parts in counted) / max(1, len(counted)) for part in WEIGHTS}
     scores = [0.0] * len(counted)
     found: list[list[str]] = [[] for _ in counted]
-    for term in (*terms, *dict.fromkeys(pairs)):
+    everything: list[str | tuple[str, str]] = [*terms, *dict.fromkeys(pairs)]
+    for term in everything:
         places = [_places(parts, term) for _, parts in counted]
         holding = sum(map(bool, places))
         rarity = math.log(1 + (len(counted) - holding + 0.5) / (holding + 0.5))
