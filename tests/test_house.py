@@ -93,7 +93,6 @@ ALLOWED = {
     "port/verify/programs.py": "a tree of ours",
     "port/verify/python_child.py": "the job that the parent wrote",
     "port/verify/python_run.py": "the job and results of a child of ours",
-    "port/verify/before.py": "a tree of ours",
     "port/verify/python_tree.py": "a tree of ours",
     "port/verify/recording.py": "what a recording has just written for us",
     "port/verify/reverse.py": "a tree of ours",

@@ -83,9 +83,22 @@ def test_a_size_that_fails_is_out_and_one_that_resets_the_gpu_ends_it() -> None:
     assert one.compared_with != "512"
     assert "512 oom" in one.text
     reset = Block((), Verdict.GPU_RESET, "the GPU was reset", quarantine="the GPU was reset")
-    one = found({}, fault=lambda size: reset if size == 128 else None)
+    started: list[int] = []
+
+    def resets(size: int) -> Block | None:
+        started.append(size)
+        return reset if size == 128 else None
+
+    one = found({}, fault=resets)
     assert one is not None
     assert (one.chosen, one.quarantine) == ({}, "the GPU was reset")
+    assert started[-1] == 128
+    assert not any(item.figure for item in one.tried)
+    passed = Block((1.0,), quarantine="the GPU was reset")  # its figures are there, and may not be taken
+    started.clear()
+    last = found({}, fault=lambda size: passed if started.append(size) or started.count(512) == 4 else None)  # type: ignore[func-returns-value]
+    assert last is not None
+    assert (last.chosen, last.text, last.quarantine) == ({}, "stopped: the GPU was reset", "the GPU was reset")
     everything = found({}, fault=lambda _size: oom)
     assert everything is not None
     assert (everything.chosen, everything.text) == ({}, "no size gave a figure")

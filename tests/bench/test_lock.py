@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 
 from rocmend.bench.lock import NAME, BusyError, gpu_of, measuring
 from rocmend.cli.quick_bench import quick_bench
+from rocmend.core.errors import RocmendError
 from rocmend.machine.facts import Machine
 
 SMALL = ("gemm", "--device", "cpu", "--time", "50ms", "--quick", "--dtype", "fp32", "--shape", "16x16x16", "--no-store")
@@ -52,7 +52,7 @@ def test_one_measures_at_a_time_and_the_lock_goes_with_its_holder(tmp_path: Path
     (tmp_path / NAME).unlink()
     (tmp_path / "theirs").write_text("kept")
     (tmp_path / NAME).symlink_to(tmp_path / "theirs")
-    with pytest.raises(OSError, match="symbolic"), measuring("x", folder=tmp_path):
+    with pytest.raises(RocmendError, match=r"symbolic.*remove what else"), measuring("x", folder=tmp_path):
         pass
     assert (tmp_path / "theirs").read_text() == "kept"
 
@@ -84,7 +84,7 @@ def test_the_gpu_is_told_where_variables_hide_others(device: str, shown: dict[st
 @pytest.mark.cpu
 def test_a_second_benchmark_waits_for_the_first_and_says_whose_it_is(tmp_path: Path) -> None:
     env = {name: text for name, text in os.environ.items() if name != "ROCMEND_MEASURING"}
-    env["TMPDIR"] = str(tmp_path)
+    env |= {"ROCMEND_LOCKS": str(tmp_path), "TMPDIR": str(tmp_path / "own")}  # of which there is one a user
     command = [str(Path(sys.executable).with_name("rocmend")), "bench", *SMALL, "--json"]
     with measuring_elsewhere(tmp_path) as other:
         second = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -102,7 +102,7 @@ def test_a_second_benchmark_waits_for_the_first_and_says_whose_it_is(tmp_path: P
 def test_a_check_leaves_its_figures_out_while_something_is_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("ROCMEND_LOCKS", str(tmp_path))
     monkeypatch.delenv("ROCMEND_MEASURING")
     with measuring_elsewhere(tmp_path):
         found = quick_bench(Machine("m", "", {}, {}), None, whole=True, progress=lambda *_: None)

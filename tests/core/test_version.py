@@ -20,7 +20,7 @@ def _git(root: Path, *words: str) -> str:
 def checkout(tmp_path: Path) -> Path:
     root = tmp_path / "checkout"
     root.mkdir()
-    (root / "pyproject.toml").touch()
+    (root / "pyproject.toml").write_text('[project]\nname = "rocmend"\n')
     _git(root, "init", "-q", "-b", "main")
     _git(root, "add", ".")
     _git(root, "commit", "-q", "-m", "first")
@@ -40,6 +40,9 @@ def test_the_commit_of_a_checkout_is_what_git_says(checkout: Path, tmp_path: Pat
 
 def test_where_there_is_no_checkout_there_is_no_commit(checkout: Path, tmp_path: Path) -> None:
     assert not _checkout_commit(tmp_path)
+    (checkout / "pyproject.toml").write_text('[project]\nname = "another"\n')
+    assert not _checkout_commit(checkout), "rocmend lies in a folder of another project"
+    (checkout / "pyproject.toml").write_text('[project]\nname = "rocmend"\n')
     (checkout / ".git" / "HEAD").write_bytes(b"ref: refs/heads/gone\n")
     assert not _checkout_commit(checkout)
     (checkout / ".git" / "HEAD").write_bytes(b"\xff\xfe")

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
-from rocmend.cli.main import cli
+from rocmend.cli.main import cli, with_default
 from rocmend.core.records import Phase
 from rocmend.kb.action import Action, Variant
 from rocmend.kb.entry import Entry
@@ -73,6 +73,7 @@ def parse(arguments: list[str]) -> list[str]:
             raise click.UsageError(f"no command {name}")
         path.append(name)
         if isinstance(found, click.Group):
+            arguments = with_default(name, arguments)
             command, context = found, click.Context(found, info_name=name, parent=context)
             continue
         with found.make_context(name, list(arguments), parent=context):

@@ -39,7 +39,7 @@ def ways(example: Callable[[str], Machine], knowledge: Knowledge) -> Ways:
     "target",
     [
         *("gfx900", "gfx906", "gfx90a", "gfx942", "gfx950", "gfx1010", "gfx1012", "gfx1030", "gfx1032"),
-        *("gfx1036", "gfx1100", "gfx1103", "gfx1150", "gfx1151", "gfx1152", "gfx1200", "gfx1201"),
+        *("gfx1036", "gfx1100", "gfx1103", "gfx1150", "gfx1152", "gfx1200", "gfx1201"),
     ],
 )
 def test_the_first_choice_for_torch_has_code_for_the_target(ways: Ways, target: str) -> None:
@@ -49,6 +49,16 @@ def test_the_first_choice_for_torch_has_code_for_the_target(ways: Ways, target: 
     assert STABLE_INDEX in first.command
     assert f"torch[device-{target}]" in first.command
     assert first.reason
+
+
+def test_the_first_choice_for_gfx1151_is_not_the_rocm_whose_convolutions_were_reported_to_fail(ways: Ways) -> None:
+    first, *others = ways("torch", "gfx1151")
+    assert "torch[device-gfx1151]==2.12.0+rocm7.14.0" in first.command
+    assert "rocmend probe --select conv2d-forward" in first.caution
+    (newer,) = [choice for choice in others if STABLE_INDEX in choice.command]
+    assert "7.14" in newer.caution
+    assert "cudnn.enabled = False" in newer.caution
+    assert "device-gfx1151]==7.14.0" in ways("rocm", "gfx1151")[0].command  # one environment, one ROCm
 
 
 def test_gfx1012_is_warned_that_its_first_launch_fails(ways: Ways) -> None:
@@ -88,7 +98,8 @@ def test_strix_halo_knows_what_was_used_before_but_ranks_it_last(
     example: Callable[[str], Machine], knowledge: Knowledge
 ) -> None:
     choices = choose(example("strix-halo-healthy"), knowledge, "torch", "gfx1151").choices
-    assert [choice.entry_id for choice in choices if choice.serves][:2] == [
+    assert [choice.entry_id for choice in choices if choice.serves][:3] == [
+        "install-therock-7-14-gfx1151",
         "install-therock-multi-arch",
         "install-pytorch-org-rocm",
     ]
@@ -103,7 +114,7 @@ def test_strix_halo_knows_what_was_used_before_but_ranks_it_last(
         ("llama.cpp", "gfx1151", "install-kyuz0-llama-toolboxes"),
         ("llama.cpp", "gfx1010", "install-llama-cpp-releases"),
         ("vllm", "gfx942", "porting-vllm-on-rocm"),
-        ("rocm", "gfx1151", "install-therock-multi-arch"),
+        ("rocm", "gfx1151", "install-therock-7-14-gfx1151"),
         ("bitsandbytes", "gfx1100", "porting-bitsandbytes-targets"),
     ],
 )

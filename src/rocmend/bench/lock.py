@@ -1,9 +1,10 @@
 """One measurement at a time on a machine, or on a GPU of it.
 
 A benchmark locks the machine. One that was told which GPU to use shares the machine with others on other GPUs, and
-locks that GPU. The lock is the kernel's (``flock``) on a file in the folder of temporary files: it belongs to the
+locks that GPU. The lock is the kernel's (``flock``) on a file in ``/tmp``, whatever ``TMPDIR`` says: it belongs to the
 machine, whoever measures there and wherever their ``ROCMEND_HOME`` is (which hosts may share), and it is gone with the
-process that holds it, however that ends. The file says who holds it and since when.
+process that holds it, however that ends. The file says who holds it and since when. Containers have a ``/tmp`` of their
+own: what runs in one neither sees the lock outside nor is seen there.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import fcntl
 import getpass
 import os
 import stat
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -22,6 +22,7 @@ import msgspec
 
 from rocmend.core.documents import MALFORMED
 from rocmend.core.errors import RocmendError
+from rocmend.core.variables import LOCKS
 from rocmend.core.visible import one_line
 
 NAME = "rocmend-measuring.lock"
@@ -66,13 +67,13 @@ def measuring(
         what: What is going to be measured, for others to read.
         gpu: Number of the only GPU that is measured; empty for the machine.
         on_wait: Told who measures, before it waits for their end; None refuses in place of waiting.
-        folder: Where the files are; None for the folder of temporary files.
+        folder: Where the files are; None for the machine's.
 
     Raises:
         BusyError: Another process holds it; the message says who.
-        OSError: The file can't be made.
+        RocmendError: The file can't be made, or something else is in its place.
     """
-    place = folder or Path(tempfile.gettempdir())
+    place = folder or Path(os.environ.get(LOCKS, "/tmp"))  # noqa: S108  the file is opened with care, see below
     own = Holder(_user(), os.getpid(), dt.datetime.now(dt.UTC).isoformat(timespec="seconds"), what)
     with contextlib.ExitStack() as stack:
         stack.enter_context(_held(place / NAME, own, fcntl.LOCK_SH if gpu else fcntl.LOCK_EX, on_wait))
@@ -130,6 +131,17 @@ def _held(path: Path, own: Holder, kind: int, on_wait: Callable[[str], None] | N
 
 def _opened(path: Path) -> int:
     """Open the lock's file, which another user may have made; a link, or what is no file, is refused."""
+    try:
+        return _plain(path)
+    except OSError as error:
+        raise RocmendError(
+            "bench",
+            f"the file that keeps two benchmarks apart can't be opened: {error.strerror} ({path}).",
+            next_step=f"Make {path.parent} a folder that you may write to, and remove what else has this name there.",
+        ) from error
+
+
+def _plain(path: Path) -> int:
     flags = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
     for _ in range(_TRIES):
         try:

@@ -187,7 +187,9 @@ def run_bench(
         run: BenchRun | None = None
         if not common.list_only:
             store = None if common.no_store else stack.enter_context(Store.open(common.store_path))
-            _lock(command, "cpu" if all_gpus else common.device, progress, stack)
+            if _lock(command, "cpu" if all_gpus else common.device, progress, stack):
+                # what is measured follows from what was free, and another one used it
+                suite = Selected(make(Bench(common, machine, stack)), common.select, common.settings)
             gpu = common.device != "cpu"
             notes = conditions(gpu=gpu)
             watch = stack.enter_context(telemetry(gpu=gpu))
@@ -213,16 +215,20 @@ def run_bench(
         _print(command, run, common.output_format)
 
 
-def _lock(command: str, device: str, progress: Progress, stack: contextlib.ExitStack) -> None:
-    """Wait until no other benchmark measures what this one does, and keep others from it."""
+def _lock(command: str, device: str, progress: Progress, stack: contextlib.ExitStack) -> bool:
+    """Wait until no other benchmark measures what this one does, and keep others from it; say whether it waited."""
     from rocmend.bench.lock import gpu_of, measuring
 
+    waited = []
+
     def wait(holder: str) -> None:
+        waited.append(holder)
         progress.say(f"Waits for another benchmark on this machine to end: {holder}. Ctrl-C gives up.")
         progress("waits for another benchmark to end")
 
     if not os.environ.get(MEASURING):
         stack.enter_context(measuring(command, gpu=gpu_of(device, os.environ), on_wait=wait))
+    return bool(waited)
 
 
 def _about_s(suite: Suite, effort: Effort) -> float:

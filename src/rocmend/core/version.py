@@ -11,6 +11,7 @@ from pathlib import Path
 from rocmend import __version__
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
+_OURS = re.compile(r'^name = "rocmend"$', re.MULTILINE)
 _SHOWN = 12
 """Digits of a commit that are shown."""
 
@@ -19,10 +20,11 @@ _SHOWN = 12
 def version_text() -> str:
     """Return the version with the commit that it was installed from: ``0.1.0 (1a2b3c4d5e6f)``.
 
-    pip notes the commit of what it installed from a repository (PEP 610, ``direct_url.json``); in a checkout it is read
-    from ``.git``.
+    pip notes the commit of what it installed from a repository (PEP 610, ``direct_url.json``); in a checkout, the one
+    that is checked out is read from ``.git``; whether files differ from it is not looked at.
     """
-    commit = _installed_commit() or _checkout_commit(Path(__file__).resolve().parents[3])
+    source = Path(__file__).resolve().parents[2]
+    commit = _installed_commit() or (_checkout_commit(source.parent) if source.name == "src" else "")
     return f"{__version__} ({commit[:_SHOWN]})" if commit else __version__
 
 
@@ -38,7 +40,7 @@ def _installed_commit() -> str:
 def _checkout_commit(root: Path) -> str:
     """Return the commit that is checked out, without starting git; empty where the package lies in no checkout."""
     try:
-        if not (root / "pyproject.toml").is_file():
+        if not _OURS.search((root / "pyproject.toml").read_text(encoding="utf-8")):
             return ""
         git = root / ".git"
         if git.is_file():  # a worktree

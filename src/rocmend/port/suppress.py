@@ -42,6 +42,8 @@ class Suppressions:
         return tuple(issue for issue in issues if not self._by_line or not self.hold_for(issue))
 
 
+_MOST_LINES = 256
+"""Of other comments and of the other side of a gate that may stand between a comment and its code."""
 _COMMENT = re.compile(rb"[ \t]*(?://|#[ \t]*rocmend:)")
 _DIRECTIVE = re.compile(rb"[ \t]*#[ \t]*(if|ifdef|ifndef|el\w+|endif)\b")
 
@@ -50,7 +52,7 @@ def _next_lines(data: bytes, starts: list[int], line: int) -> Iterator[int]:
     """Yield the lines that a comment alone on its line holds for: the next one, and the next one of code."""
     yield line + 1
     left = 0  # conditionals whose other branches are passed over, to their end
-    for number in range(line + 1, len(starts) + 1):
+    for number in range(line + 1, min(len(starts), line + _MOST_LINES) + 1):
         here = data[starts[number - 1] : starts[number] if number < len(starts) else len(data)]
         directive = _DIRECTIVE.match(here)
         if directive is None and not left and not _COMMENT.match(here):

@@ -145,8 +145,8 @@ class Calibrator:
     def _judged(self, final: Mapping[str, Measured], proof: Prepared) -> Calibration:
         """Choose among those that came to the end."""
         ordered = sorted(final, key=lambda name: self.sizes[name].order)
-        if not ordered:
-            quarantine = self._quarantine(proof)
+        quarantine = self._quarantine(proof)
+        if quarantine or not ordered:
             return self._found({}, f"stopped: {quarantine}" if quarantine else "no size gave a figure", proof)
         base = self.default if self.default in final else ordered[0]
         against = {name: compared(final[base], final[name]) for name in ordered if name != base}

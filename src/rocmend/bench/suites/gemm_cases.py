@@ -26,6 +26,8 @@ _FULL = ("float32", "tf32", "float16", "bfloat16", "float8", "int8")
 TRANSPOSED_ALONE = {"float8", "int8"}
 """Dtypes that libraries multiply in the layout of a model's weights alone."""
 _INT8_ROWS = 17
+_DEEP = 32
+"""Times m and n from which on k makes a product one of few results with long sums."""
 _OTHERS = ("float16", "float32", "tf32", "float8", "int8")
 """Dtypes that the standard preset has a few products in, besides those in bfloat16."""
 _SETS = {False: (512 << 20, 64), True: (64 << 20, 8)}
@@ -36,7 +38,6 @@ _CPU_FLOP = 2e10
 
 PEAK, FASTEST = "peak of the GPU", "fastest square product"
 """What bounds arithmetic: the product table's figure, else one measured in the run."""
-"""Name of the bound that arithmetic has."""
 
 
 class Shape(NamedTuple):
@@ -120,7 +121,7 @@ def _layouts() -> list[Shape]:
 
 _PRESETS = {"quick": _quick, "standard": _standard, "square": _square, "llm": _llm}
 PRESETS = (*_PRESETS, "full")
-"""From the fewest products to the most."""
+"""What an option calls them."""
 
 
 def case_of(shape: Shape, dtype: str, *, cpu: bool = False) -> Case:
@@ -180,6 +181,8 @@ def group_of(case: Case) -> str:
         return "strided"
     if min(m, n) <= 32:
         return "few-row (decode)"
+    if k >= _DEEP * max(m, n):
+        return "deep"
     return "square" if m == n == k else "rectangular (prompt)"
 
 

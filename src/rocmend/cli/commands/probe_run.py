@@ -49,18 +49,18 @@ def _begun(store: Store, _command: str, name: str) -> tuple[str, str]:
 @rocmend_command(
     "run",
     examples=(
-        ("rocmend probe run", "every probe on the GPU, or on the CPU where there is none"),
-        ("rocmend probe run --select smoke", "ten quick ones"),
+        ("rocmend probe", "every probe on the GPU, or on the CPU where there is none"),
+        ("rocmend probe --select smoke", "ten quick ones"),
         (
-            "rocmend probe run --select convolution --select 'attention-*:bf16'",
+            "rocmend probe --select convolution --select 'attention-*:bf16'",
             "a family, and some of another in one dtype",
         ),
-        ("rocmend probe run --isolate --select conv2d-forward", "one operation again, in a process of its own"),
+        ("rocmend probe --isolate --select conv2d-forward", "one operation again, in a process of its own"),
         (
-            "rocmend probe run --python ~/torch/bin/python -o report.html",
+            "rocmend probe --python ~/torch/bin/python -o report.html",
             "the torch of another environment, as a report",
         ),
-        ("rocmend probe run --list", "list the probes"),
+        ("rocmend probe --list", "list the probes"),
     ),
 )
 @click.option("--device", metavar="DEVICE", default="auto", show_default=True, help="auto, cpu, cuda, or e.g. cuda:1.")

@@ -32,19 +32,23 @@ def beginning(text: bytes) -> bytes:
 
 def without_marks(issues: Sequence[Issue]) -> list[Issue]:
     """Return issues of a file without the comments of an earlier port for one of the others, each for one."""
-    others = [issue for issue in issues if issue.rule != MARKS]
-    left = {id(issue): re.compile(beginning(comment(issue))) for issue in others}
-    by_rule: dict[str, list[Issue]] = {}
-    for issue in others:
-        by_rule.setdefault(issue.rule, []).append(issue)
+    marks = (_TOLD.match(issue.message) for issue in issues if issue.rule == MARKS)
+    rules = {told[1] for told in marks if told}
+    if not rules:
+        return list(issues)
+    waiting: dict[str, list[re.Pattern[bytes]]] = {}
+    for issue in issues:
+        if issue.rule in rules:
+            waiting.setdefault(issue.rule, []).append(re.compile(beginning(comment(issue))))
     found = []
     for issue in issues:
         told = _TOLD.match(issue.message) if issue.rule == MARKS else None
         if told is not None:
             text = f"// ROCM {told[1]}: {told[2]}".encode("ascii", "replace")
-            one = next((one for one in by_rule.get(told[1], ()) if id(one) in left and left[id(one)].match(text)), None)
-            if one is not None:
-                del left[id(one)]
+            others = waiting.get(told[1], [])
+            at = next((number for number, other in enumerate(others) if other.match(text)), -1)
+            if at >= 0:
+                del others[at]
                 continue
         found.append(issue)
     return found

@@ -91,9 +91,7 @@ def compared(
         why_not = next(iter(untold.values()), "")
         if not good:
             return Comparison((), len(concerned), 0, len(untold), why_not)
-        with ScratchFolder("port") as scratch:
-            copy = scratch / "project"
-            copy.mkdir()
+        with ScratchFolder("port") as copy:
             _copied(before, copy, changes)
             with Job(copy, wanted, progress, jobs=jobs) as after:
                 again = [unit for unit in units(after.sources) if any(unit.path == path for path, _ in good)]
