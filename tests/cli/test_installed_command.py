@@ -449,3 +449,12 @@ def test_the_record_of_a_check_that_ran_nothing_says_what_was_found(installed: R
     listed = installed("store", "ls", "--store", str(tmp_path / "kept")).out
     assert re.search(r"\d errors +check", listed)
     assert "skipped" not in listed
+
+
+def test_a_search_says_how_many_entries_it_leaves_out(installed: Run) -> None:
+    told = installed("kb", "search", "gfx1151", "--limit", "3").out
+    assert re.search(r"The best 3 of \d\d+ entries", told)
+    assert told.count("id: ") == 3
+    assert "No entry has any of these words" in installed("kb", "search", "zzzz").out
+    first = installed("kb", "search", "HIP error: invalid device function", "--json")
+    assert data(first)[0]["id"] == "install-torch-lacks-gpu-target"
