@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from rocmend.bench.case import DEFAULT, Case, Setting
 from rocmend.bench.measure import Effort
 from rocmend.bench.records import measured_of
@@ -20,18 +22,25 @@ EFFORT = Effort(block_s=0.0, least_blocks=3, most_blocks=3)
 class _Made(Session):
     """Answers from a table: seconds by setting, verdicts by case."""
 
-    def __init__(self, setting: Setting, log: list[str]) -> None:
-        self.setting, self.log = setting, log
+    def __init__(self, setting: Setting, log: list[str], resets: dict[str, Verdict]) -> None:
+        self.setting, self.log, self.resets = setting, log, resets
+
+    def _started(self, what: str) -> tuple[Verdict, str]:
+        """Return the verdict of the start, and the reset that came with it, by how often this was started."""
+        self.log.append(what)
+        verdict = self.resets.get(f"{what} {self.log.count(what)}")
+        return (Verdict.PASS, "") if verdict is None else (verdict, "the GPU was reset")
 
     def prepare(self, case: Case) -> Prepared:
-        self.log.append(f"prepare {case.id} {self.setting.id}")
-        verdict = Verdict(case.parameters.get("verdict", "pass"))
-        return Prepared(verdict, "" if verdict is Verdict.PASS else "as asked", 0.5, subject=Subject("gfx1151"))
+        found, reset = self._started(f"prepare {case.id} {self.setting.id}")
+        verdict = found if reset else Verdict(case.parameters.get("verdict", "pass"))
+        reason = "" if verdict is Verdict.PASS else "as asked"
+        return Prepared(verdict, reason, 0.5, subject=Subject("gfx1151"), quarantine=reset)
 
     def block(self, case: Case, time_s: float, least: int = 1) -> Block:
         del time_s
-        self.log.append(f"block {case.id} {self.setting.id}")
-        return Block((float(self.setting.options["seconds"]),) * least)
+        verdict, reset = self._started(f"block {case.id} {self.setting.id}")
+        return Block((float(self.setting.options["seconds"]),) * least, verdict, quarantine=reset)
 
     def close(self) -> None:
         self.log.append(f"close {self.setting.id}")
@@ -40,8 +49,9 @@ class _Made(Session):
 class _Suite(Suite):
     name, title = "made", "Made-up cases"
 
-    def __init__(self, *cases: Case) -> None:
+    def __init__(self, *cases: Case, resets: dict[str, Verdict] | None = None) -> None:
         self.log: list[str] = []
+        self.resets = resets or {}
         self._cases = list(cases)
 
     def cases(self) -> list[Case]:
@@ -52,7 +62,7 @@ class _Suite(Suite):
 
     def open(self, setting: Setting, stop: Stop) -> Session:
         del stop
-        return _Made(setting, self.log)
+        return _Made(setting, self.log, self.resets)
 
 
 def _case(name: str, verdict: str = "pass") -> Case:
@@ -100,6 +110,38 @@ def test_a_run_goes_on_where_it_was_cut_short(tmp_path: Path) -> None:
     assert (whole.group, whole.resumed, whole.clean) == (cut.group, 2, True)
     assert whole.results[:2] == cut.results
     assert not any("made/a" in line for line in second.log)
+
+
+@pytest.mark.parametrize("verdict", [Verdict.GPU_RESET, Verdict.PASS])
+@pytest.mark.parametrize(
+    ("resets_at", "starts", "figures"),
+    [
+        ("prepare made/a fast 1", 2, [None, None]),
+        ("block made/a slow 1", 3, [None, None]),
+        ("block made/a fast 2", 5, [2.0, 4.0]),
+    ],
+)
+def test_after_a_reset_nothing_is_started_and_its_round_is_dropped(
+    tmp_path: Path, resets_at: str, starts: int, figures: list[float | None], verdict: Verdict
+) -> None:
+    suite = _Suite(_case("a"), _case("b"), resets={resets_at: verdict})
+    with Store.open(tmp_path / "evidence.sqlite") as store:
+        run = run_suite(suite, effort=EFFORT, store=store)
+        assert sum(not line.startswith("close") for line in suite.log) == starts
+        assert (run.quarantine, run.not_run) == ("the GPU was reset", ("made/b @ slow", "made/b @ fast"))
+        culprit = ["slow", "fast"].index(resets_at.split()[2])
+        if verdict is Verdict.GPU_RESET:
+            figures = [None if index == culprit else figure for index, figure in enumerate(figures)]
+        assert [result.figure for result in run.results] == figures
+        assert all(len(result.blocks) == (1 if starts == 5 else 0) for result in run.results)
+        without = [result for result in run.results if result.figure is None]
+        assert all(result.reason for result in without)
+        assert all(result.verdict is not Verdict.PASS for result in without)
+        again = run_suite(_Suite(_case("a"), _case("b")), effort=EFFORT, store=store, resume="last")
+    wrong = verdict is Verdict.GPU_RESET
+    assert [item.figure for item in again.results[2:]] == [2.0, 4.0]
+    assert again.results[1 - culprit].figure is not None
+    assert (again.results[culprit].verdict is Verdict.GPU_RESET) == wrong
 
 
 def test_a_record_gives_back_what_was_measured(tmp_path: Path) -> None:

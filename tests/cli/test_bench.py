@@ -64,6 +64,7 @@ def test_the_list_and_the_help_estimate_what_a_preset_takes(rocmend: Run) -> Non
         (("--select", "gemm/bfloat16/1024x1024x1025*"), "--list shows"),
         (("--setting", "defualt"), "default"),
         (("--shape", "8x8"), "4096x4096x4096"),
+        (("--shape", "99999999x1x1"), "is too large: a side has 9,999,999 at most"),
         (("--no-store", "--resume", "last"), "--no-store"),
     ],
 )
@@ -244,3 +245,58 @@ def test_a_wide_interval_is_shown_by_its_ends() -> None:
     text = markdown.render(run_document(BenchRun("bench-1", "gemm", "Products", (setting,), (found,))))
     assert " to 4" in text.split("| a |")[1].split("|")[0]
     assert "±" not in text.split("| a |")[1].split("|")[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("memory", "--size", "1PiB"), "1024 TiB is too large: 64 GiB at most"),
+        (("memory", "--size", "0"), "'0' is less than a byte. Write 18GB"),
+        (("memory", "--size", "6B"), "6 bytes is no multiple of 4"),
+        (("serve", "--url", "notaurl.invalid"), "[notaurl.invalid] the server can't be reached"),
+        (("serve", "--url", "http://127.0.0.1:1"), "Connection refused"),
+        (("import", "none.jsonl"), "there is no file or folder none.jsonl. Give what llama-bench printed"),
+    ],
+)
+def test_an_error_says_what_and_what_to_do(installed: Run, tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+    done = installed("bench", *words, "--store", str(tmp_path / "e.sqlite"))
+    assert (done.code, done.out) == (2, "")
+    assert said in " ".join(done.err.split())
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.cpu
+def test_on_a_cpu_nothing_is_said_of_what_a_gpu_has(installed: Run) -> None:
+    refused = installed("bench", "memory", "--device", "cpu", "--select", "device/*", "--no-store")
+    assert (refused.code, "'device/*' needs a GPU, and --device cpu was given" in refused.err) == (2, True)
+    done = installed(*SMALL, "--no-store")
+    assert "torch chooses" in done.out
+    assert not re.search("rocBLAS choose|tunableop", done.out)
+
+
+def test_a_store_that_cannot_be_made_names_the_way_out(installed: Run) -> None:
+    done = installed(*SMALL, ROCMEND_HOME="/proc/none")
+    assert (done.code, done.out) == (2, "")
+    said = " ".join(done.err.split())
+    assert "[/proc/none/evidence.sqlite] The store can't be opened: No such file or directory" in said
+    assert "--store or ROCMEND_HOME" in said
+    assert "--no-store" in said
+
+
+def test_a_folder_without_results_is_said_to_hold_none(installed: Run, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("nothing")
+    done = installed("bench", "import", str(tmp_path), "--store", str(tmp_path / "e.sqlite"))
+    assert (done.code, "Nothing was kept." in done.out, "lists it" in done.out) == (1, True, False)
+
+
+def test_each_marked_figure_is_named_in_the_details() -> None:
+    case = [Case(f"gemm/{name}", "gemm", {}, "TFLOPS", 4e12) for name in "abc"]
+    results = [_measured(one, Setting("default"), 1.0) for one in case]
+    hot = tuple(msgspec.structs.replace(one, telemetry={"notes": ["throttled by heat in 30 %"]}) for one in results)
+    run = BenchRun("bench-gemm-1", "gemm", "Products", (Setting("default"),), hot)
+    short, whole = io.StringIO(), io.StringIO()
+    terminal.render(run_document(run), short, width=80)
+    terminal.render(run_document(run), whole, width=80, details=True)
+    assert "2 more like it" in short.getvalue()
+    assert "c (default)" not in short.getvalue()
+    assert all(re.search(rf"{name} \(default\) +throttled by heat", whole.getvalue()) for name in "abc")

@@ -75,12 +75,12 @@ def test_the_batch_size_that_is_fastest_is_found_kept_and_taken(
     bench: Bench, installed: Callable[..., Done], tmp_path: Path
 ) -> None:
     faults = {"speeds": "ub64=0.5 ub128=0.7 ub256=0.9 ub1024=1.2 ub2048=1.2005", "pp2048-ub256": "abort"}
-    fake.write_program(tmp_path, faults={**faults, "tg128": "waits", "mark": str(tmp_path / "mark")})
+    fake.write_program(tmp_path, faults={**faults, "tg128": "nothing"})
     words = ("--calibrate", "--backend", "rocm", "--time", "30ms")
-    first = bench(*words, "--limit", "2s", code=1)
+    first = bench(*words, code=1)
     assert {key: row["verdict"] for key, row in first.items()} == {
         ("pp512", "rocm,ub=auto"): "pass",
-        ("tg128", "rocm,ub=auto"): "hang",
+        ("tg128", "rocm,ub=auto"): "infra",
     }
     # 2048 is not shown to be faster than 1024, which is shown to be faster than the default
     command = first["pp512", "rocm,ub=auto"]["prepared"]["command"]  # type: ignore[index]
@@ -107,12 +107,27 @@ def test_the_batch_size_that_is_fastest_is_found_kept_and_taken(
     # going on takes what was found: 512 would be the fastest now
     fake.write_program(tmp_path, faults={"speeds": "ub1024=0.1"})
     group = str(first["pp512", "rocm,ub=auto"]["group"])
-    again = bench(*words, "--resume", group, "--limit", "2s", code=1)
-    assert [row["started_at"] for row in again.values()] == [row["started_at"] for row in first.values()]
+    again = bench(*words, "--resume", group)
+    assert again["pp512", "rocm,ub=auto"]["started_at"] == first["pp512", "rocm,ub=auto"]["started_at"]
+    resumed = again["tg128", "rocm,ub=auto"]
+    command = resumed["prepared"]["command"]  # type: ignore[index]
+    assert (resumed["verdict"], command[command.index("-ub") + 1]) == ("pass", "1024")
     report = installed("report", group, "--format", "md", *store)
     assert "1024 is taken" in report.out
     assert "ubatch 512: " in report.out
     assert "256 | crash" in report.out
+
+
+@pytest.mark.slow
+def test_what_could_not_be_found_is_looked_for_again(bench: Bench, tmp_path: Path) -> None:
+    words = ("--calibrate", "--backend", "rocm", "--generate", "", "--ubatch", "1024")
+    fake.write_program(tmp_path, faults={"ROCm0": "nothing"})
+    first = bench(*words, code=1)
+    assert first["pp512", "rocm,ub=auto"]["verdict"] == "infra"
+    fake.write_program(tmp_path, faults={"speeds": "ub1024=3"})
+    again = bench(*words, "--resume", "last")
+    assert again["pp512", "rocm,ub=auto"]["group"] == first["pp512", "rocm,ub=auto"]["group"]
+    assert again["pp512", "rocm,ub=auto"]["setting"]["options"]["ubatch"] == 1024  # type: ignore[index]
 
 
 @pytest.mark.slow

@@ -103,6 +103,7 @@ def test_junit_names_the_slow_and_the_lost(installed: Run, runs: Callable[[float
     [
         (("last", "last"), "there is no store"),
         (("a.json", "b.json"), "no such file"),
+        ((__file__, "b.json"), "holds no run of a benchmark: it is no JSON"),
         (("last", "last", "--fail", "much"), "Write e.g. 5%"),
     ],
 )

@@ -187,6 +187,7 @@ def test_the_text_names_the_device_of_each_run(tmp_path: Path) -> None:
         (("--run", "probe-1"), "--archive FILE.zip"),
         (("--run", "probe-2", "--archive", "a.zip", "--store", "kept.sqlite"), "probe-1"),
         (("show", "kept.sqlite"), "is no archive of rocmend share"),
+        (("show", "none.zip"), "[none.zip] there is no such file"),
         (("matrix", "--kind", "probes"), "probe"),
     ],
 )

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rocmend.core.records import Source
 from rocmend.kb.entry import Entry
 from rocmend.kb.load import Knowledge, load_entries
-from rocmend.kb.search import WEIGHTS, search
+from rocmend.kb.search import search
 from rocmend.kb.sources import list_sources
 
 Make = Callable[..., Entry]
@@ -29,19 +29,18 @@ def test_a_title_counts_more_than_a_body(entry_of: Make, knowledge_of: Gather) -
         entry_of(id="c", title="Other", body="Nothing at all."),
     )
     assert ids(knowledge, "sdma") == ["b", "a"]
-    hit = search(knowledge, "sdma")[0]
-    assert hit.score == WEIGHTS["title"]
-    assert hit.found == ("sdma: title",)
+    assert search(knowledge, "sdma")[0].found == ("sdma: title",)
 
 
-def test_every_word_must_occur_where_one_entry_has_them_all(entry_of: Make, knowledge_of: Gather) -> None:
+def test_any_word_may_match_and_more_words_never_lose_an_entry(entry_of: Make, knowledge_of: Gather) -> None:
     knowledge = knowledge_of(
         entry_of(id="a", title="GPU hang"),
         entry_of(id="b", title="GPU hang under load"),
         entry_of(id="c", title="load"),
     )
-    assert ids(knowledge, "hang, LOAD!") == ["b"]
-    assert ids(knowledge, "hang zzz") == ["a", "b"]
+    assert ids(knowledge, "hang, LOAD!")[0] == "b"
+    assert set(ids(knowledge, "hang, LOAD!")) == {"a", "b", "c"}
+    assert ids(knowledge, "hang zzz") == ids(knowledge, "why does it hang") == ["a", "b"]
     assert ids(knowledge, "zzz") == []
     assert ids(knowledge, " ?! ") == []
 
@@ -51,12 +50,36 @@ def test_beginnings_and_pieces_of_words_are_found(entry_of: Make, knowledge_of: 
     assert ids(knowledge, "sdma") == ["a"]
     assert ids(knowledge, "hsa_enable_sdma") == ["a"]
     assert ids(knowledge, "hipbl") == ["b"]
+    assert ids(knowledge, "it stalled, hsa") == ["a"]
     assert ids(knowledge, "7.2.1") == ["b"]
 
 
 def test_the_shipped_entries_are_found_by_their_words() -> None:
     assert ids(REAL, "cwsr save area")[0] == "gfx1151-cwsr-save-area-too-small"
-    assert len(search(REAL, "gfx1151", limit=3)) == 3
+
+
+@pytest.mark.parametrize(
+    ("query", "wanted"),
+    [
+        ("HIP error: invalid device function", "install-torch-lacks-gpu-target"),
+        ("invalid device function", "install-torch-lacks-gpu-target"),
+        ("desktop freezes when running conv2d RX 5600 XT", "rdna1-conv2d-hangs"),
+        ("Memory access fault by GPU node-1", "driver-dmesg-page-fault"),
+        ("NaN bf16", "numerics-clamp-before-exp"),
+    ],
+)
+def test_what_people_paste_finds_the_entry_among_the_first_three(query: str, wanted: str) -> None:
+    assert wanted in ids(REAL, query)[:3]
+
+
+def test_words_in_the_order_of_the_query_and_rare_ones_count_most(entry_of: Make, knowledge_of: Gather) -> None:
+    knowledge = knowledge_of(
+        entry_of(id="a", title="fault in memory, access denied"),
+        entry_of(id="b", title="memory access fault here"),
+        *(entry_of(id=f"c{number}", title="memory memory memory") for number in range(9)),
+    )
+    assert ids(knowledge, "memory access fault")[:2] == ["b", "a"]
+    assert ids(knowledge, "memory denied")[0] == "a"
 
 
 @pytest.mark.slow

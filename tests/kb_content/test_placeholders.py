@@ -35,7 +35,7 @@ def test_pages_and_explanations(knowledge: Knowledge) -> None:
 
 def test_search_results_read_as_sentences(knowledge: Knowledge) -> None:
     hits = [Hit(entry, 1.0, ()) for entry in knowledge.entries.values()]
-    assert not TEMPLATE.search(markdown.render(hits_document("all", hits)))
+    assert not TEMPLATE.search(markdown.render(hits_document("all", hits, len(hits))))
     for entry in knowledge.entries.values():
         if not placeholders(entry.title):
             continue

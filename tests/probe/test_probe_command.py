@@ -114,10 +114,12 @@ def test_a_run_on_the_cpu_in_every_format(tmp_path: Path) -> None:
 
 
 @pytest.mark.cpu
-def test_an_interrupted_run_says_how_to_go_on_and_leaves_no_process(tmp_path: Path) -> None:
+@pytest.mark.parametrize("done", [1, 0])
+def test_an_interrupted_run_says_how_to_go_on_and_leaves_no_process(done: int, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     path = tmp_path / "e.sqlite"
-    arguments = ["probe", "--device", "cpu", "--select", "memory-small", "--select", "test-wait", "--store", str(path)]
+    chosen = ["--select", "memory-small"] * done + ["--select", "test-wait"]
+    arguments = ["probe", "--device", "cpu", *chosen, "--store", str(path)]
     process = subprocess.Popen(
         # a shell's job in the background ignores the signal of Ctrl-C, and so would what it starts
         ["env", "--default-signal=INT", sys.executable, "-m", "rocmend", *arguments],
@@ -136,10 +138,14 @@ def test_an_interrupted_run_says_how_to_go_on_and_leaves_no_process(tmp_path: Pa
         process.kill()
     assert process.returncode == 130
     assert said.startswith("rocmend probe: reading the machine")
+    again = f"rocmend probe run {' '.join(arguments[1:])}"
+    if not done:
+        assert f"Nothing was done yet. To start again: {again}" in said
     with Store.open(path) as store:
-        group = store.groups()[0].group
-        assert [row.evidence.subject for row in store.query(group=group)] == ["memory-small:float32"]
-    assert f"1 of 2 are done and kept. To go on: rocmend probe run {' '.join(arguments[1:])} --resume {group}" in said
+        rows = list(store.query())
+    assert [row.evidence.subject for row in rows] == ["memory-small:float32"] * done
+    for row in rows:
+        assert f"1 of 2 are done and kept. To go on: {again} --resume {row.evidence.group}" in said
     (waiting,) = tmp_path.glob("waits-*")
     with pytest.raises(ProcessLookupError):
         os.kill(int(waiting.name.partition("-")[2]), 0)

@@ -61,6 +61,9 @@ def test_a_store_that_was_never_made_is_empty(rocmend: Make, tmp_path: Path) -> 
     assert (done.code, done.err) == (0, "")
     assert "The store is empty." in done.out
     assert msgspec.json.decode(rocmend("store", "ls", "--groups", "--json").out)["data"] == []
+    for words in (["gc"], ["gc", "--yes", "--verify"], ["rm", "--older-than", "1d"], ["rm", "--group", "probe-1"]):
+        assert rocmend("store", *words).code == 0
+    assert rocmend("store", "rm", "2026").code == 2  # as in any store without that record
     assert not (tmp_path / "home").exists()
 
 

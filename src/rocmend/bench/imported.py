@@ -140,7 +140,11 @@ def _files(paths: Sequence[Path], problems: list[Problem]) -> Iterator[Path]:
     count = 0
     for path in paths:
         if not path.exists():
-            raise UsageError("import", f"there is no {path}.")
+            raise UsageError(
+                "bench import",
+                f"there is no file or folder {path}.",
+                next_step="Give what llama-bench printed (json, jsonl, csv, md or sql), or a folder of such files.",
+            )
         for file in [path] if not path.is_dir() else _walk(path):
             count += 1
             if count > MAX_FILES:

@@ -10,7 +10,7 @@ import msgspec
 
 from rocmend.bench.case import Case
 from rocmend.bench.records import Measured
-from rocmend.bench.session import NotStartedError, Prepared, Session
+from rocmend.bench.session import Block, NotStartedError, Prepared, Session
 from rocmend.bench.stats import half_width, ratio_interval, summarize
 from rocmend.bench.telemetry import Reading, Telemetry, summarized
 from rocmend.core.verdict import Verdict
@@ -62,17 +62,55 @@ def measure(
         watch: Reads sensors meanwhile.
 
     Returns:
-        What came out, by setting. One that failed has its verdict and no figure.
+        What came out, by setting. One that failed has its verdict and no figure. Where the GPU was reset, nothing more
+        is started: figures are of the rounds before, and a setting without any is ``skipped``.
 
     Raises:
         NotStartedError: Nothing can be measured in any of the sessions.
     """
     started, begin = dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds"), time.monotonic()
-    prepared: dict[str, Prepared] = {}
-    not_started: list[NotStartedError] = []
     blocks: dict[str, list[tuple[float, ...]]] = {name: [] for name in sessions}
     readings: dict[str, list[list[Reading]]] = {name: [] for name in sessions}
     waited: dict[str, list[float]] = {name: [] for name in sessions}
+    prepared = _made_ready(case, sessions, on_step)
+    running = [name for name, found in prepared.items() if found.verdict is Verdict.PASS]
+    for number in range(effort.most_blocks):
+        if not running or _quarantine(prepared):
+            break
+        taken: dict[str, tuple[Block, float, float]] = {}
+        for name in running if number.bit_count() % 2 == 0 else running[::-1]:
+            on_step(name, "timing")
+            since = time.monotonic()
+            block = sessions[name].block(case, effort.block_s, effort.least_runs)
+            taken[name] = block, since, time.monotonic()
+            prepared[name] = _after(prepared[name], block)
+            if block.quarantine:
+                break
+        if _quarantine(prepared):
+            break  # nothing of this round is taken: settings before the reset may have met its beginning
+        running = [name for name in running if prepared[name].verdict is Verdict.PASS]
+        for name in running:
+            block, since, until = taken[name]
+            blocks[name].append(block.seconds)
+            waited[name].append(block.waited)
+            if watch is not None:
+                readings[name].append(watch.between(since, until))
+        if _sure(running, blocks, number + 1, effort):
+            break
+    time_ms = (time.monotonic() - begin) * 1e3
+    reset = _quarantine(prepared)
+    return {
+        name: _measured(
+            case, _or_skipped(found, blocks[name], reset), blocks[name], readings[name], waited[name], started, time_ms
+        )
+        for name, found in prepared.items()
+    }
+
+
+def _made_ready(case: Case, sessions: Mapping[str, Session], on_step: OnStep) -> dict[str, Prepared]:
+    """Make a case ready in each session, up to one in which the GPU was reset."""
+    prepared: dict[str, Prepared] = {}
+    not_started: list[NotStartedError] = []
     for name, session in sessions.items():
         on_step(name, "preparing")
         try:
@@ -84,37 +122,32 @@ def measure(
             break
     if not_started and len(not_started) == len(sessions):
         raise not_started[0]
-    running = [name for name, found in prepared.items() if found.verdict is Verdict.PASS]
-    if any(found.quarantine for found in prepared.values()):
-        running = []
-    for number in range(effort.most_blocks):
-        if not running:
-            break
-        for name in running if number.bit_count() % 2 == 0 else running[::-1]:
-            on_step(name, "timing")
-            since = time.monotonic()
-            block = sessions[name].block(case, effort.block_s, effort.least_runs)
-            if watch is not None:
-                readings[name].append(watch.between(since, time.monotonic()))
-            if block.verdict is Verdict.PASS and block.seconds:
-                blocks[name].append(block.seconds)
-                waited[name].append(block.waited)
-                continue
-            prepared[name] = msgspec.structs.replace(
-                prepared[name],
-                verdict=Verdict.INFRA if block.verdict is Verdict.PASS else block.verdict,
-                reason=block.reason or "it gave no times",
-                quarantine=block.quarantine,
-                log=block.log,
-            )
-        running = [name for name in running if prepared[name].verdict is Verdict.PASS]
-        if any(found.quarantine for found in prepared.values()) or _sure(running, blocks, number + 1, effort):
-            break
-    time_ms = (time.monotonic() - begin) * 1e3
-    return {
-        name: _measured(case, found, blocks[name], readings[name], waited[name], started, time_ms)
-        for name, found in prepared.items()
-    }
+    return prepared
+
+
+def _or_skipped(prepared: Prepared, blocks: Sequence[object], reset: str) -> Prepared:
+    """Return how a setting ended; one that was ready when the GPU was reset, and has no block, was skipped."""
+    if blocks or prepared.verdict is not Verdict.PASS:
+        return prepared
+    return msgspec.structs.replace(prepared, verdict=Verdict.SKIPPED, reason=reset)
+
+
+def _quarantine(prepared: Mapping[str, Prepared]) -> str:
+    """Return why nothing more may be started on this host; empty where nothing is known against it."""
+    return next((found.quarantine for found in prepared.values() if found.quarantine), "")
+
+
+def _after(prepared: Prepared, block: Block) -> Prepared:
+    """Return what is known of a setting after a block of it."""
+    if block.verdict is Verdict.PASS and (block.seconds or block.quarantine):
+        return msgspec.structs.replace(prepared, quarantine=block.quarantine)
+    return msgspec.structs.replace(
+        prepared,
+        verdict=Verdict.INFRA if block.verdict is Verdict.PASS else block.verdict,
+        reason=block.reason or "it gave no times",
+        quarantine=block.quarantine,
+        log=block.log,
+    )
 
 
 def _sure(names: Sequence[str], blocks: Mapping[str, list[tuple[float, ...]]], done: int, effort: Effort) -> bool:

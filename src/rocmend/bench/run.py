@@ -6,7 +6,7 @@ import contextlib
 import datetime as dt
 import os
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -166,7 +166,7 @@ class _Run:
     def all(self, finished: dict[str, Measured], calibrations: Sequence[Calibration]) -> BenchRun:
         """Measure all that is not finished."""
         cases = self.suite.cases()
-        self._begin(calibrations, len(cases))
+        self._begin(calibrations, cases, finished.values())
         wanted = [(case, setting) for case in cases for setting in self.settings.values()]
         names = [subject_of(case, setting) for case, setting in wanted]
         self.results = {name: finished[name] for name in names if name in finished}
@@ -198,7 +198,7 @@ class _Run:
             calibrations=tuple(self.calibrations.values()),
         )
 
-    def _begin(self, before: Sequence[Calibration], cases: int) -> None:
+    def _begin(self, before: Sequence[Calibration], cases: Sequence[Case], finished: Iterable[Measured]) -> None:
         """Have the suite find what its settings leave to be found; what an earlier part has found stands."""
         names = [setting.id for setting in self.suite.settings()]
         usable = [one for one in before if one.setting in names and not one.quarantine]
@@ -212,9 +212,10 @@ class _Run:
                 self.store.add(kept, machine=self.machine)
 
         def step(what: str) -> None:
-            self.on_start(what, 0, cases * len(names))
+            self.on_start(what, 0, len(cases) * len(names))
 
-        self.suite.begin(Beginning(names, self.effort, usable, keep, step, self.stop))
+        measured = {item.setting.id for item in finished if item.summary}
+        self.suite.begin(Beginning(names, self.effort, usable, keep, step, self.stop, cases, measured))
         self.settings = {setting.id: setting for setting in self.suite.settings()}
 
     def _case(self, case: Case, sessions: dict[str, Session], stack: contextlib.ExitStack, total: int) -> None:

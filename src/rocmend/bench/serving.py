@@ -20,6 +20,7 @@ from rocmend.core.errors import RocmendError, UsageError
 
 MOST_REPLY_BYTES = 8 << 20
 """What a reply may have; a server that sends more is not answered any longer."""
+_CONNECTING_S = 10.0
 _MOST_LINE_BYTES = 1 << 20
 _MOST_ERROR_CHARS = 300
 _WORDS = (
@@ -101,6 +102,17 @@ class Server:
                 self.host, self.port, timeout=self._limit_s, context=ssl.create_default_context()
             )
         return http.client.HTTPConnection(self.host, self.port, timeout=self._limit_s)
+
+    def reach(self) -> None:
+        """Connect once, so that an address without a server is an error before anything is measured.
+
+        Raises:
+            ServerError: It can't be reached.
+        """
+        connection = self.connect()
+        connection.timeout = min(self._limit_s, _CONNECTING_S)
+        with contextlib.closing(connection), self._told():
+            connection.connect()
 
     def models(self) -> list[str]:
         """Return the names of the models that it serves; none where it does not say.

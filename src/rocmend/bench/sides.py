@@ -137,7 +137,12 @@ def _file(path: Path) -> Side:
         if not rows:
             raise DataError(str(path), "is empty.", next_step=_WRITES)
         return Side(str(path), rows)
-    whole = decode_json(data, dict[str, Any], subject=str(path))
+    try:
+        whole = decode_json(data, dict[str, Any], subject=str(path))
+    except DataError as error:
+        raise DataError(
+            str(path), "holds no run of a benchmark: it is no JSON.", next_step=f"{_WRITES} Pages are not read."
+        ) from error
     held = whole.get("data", whole)
     if not isinstance(held, dict) or not held.get("results"):
         raise DataError(str(path), "holds no run of a benchmark.", next_step=_WRITES)

@@ -81,7 +81,7 @@ PARAMETER_BITS = 16
 """Bits of a parameter where a count of parameters says nothing of them: float16 or bfloat16."""
 
 _NUMBER = r"(\d{1,15}(?:\.\d{1,9})?)"
-_SIZE = re.compile(rf"{_NUMBER}\s*([KMGT])(I?)B|{_NUMBER}\s*B", re.IGNORECASE | re.ASCII)
+_SIZE = re.compile(rf"{_NUMBER}\s*([KMGTP])(I?)B|{_NUMBER}\s*B", re.IGNORECASE | re.ASCII)
 _PARAMETERS = re.compile(
     rf"{_NUMBER}\s*([BM])(?:[ -]?A\d{{1,4}}(?:\.\d{{1,3}})?B)?(?:\s*@\s*q?(\d{{1,2}}(?:\.\d{{1,2}})?)(?:[ -]?bits?)?)?",
     re.IGNORECASE | re.ASCII,
@@ -100,14 +100,16 @@ def parse_size(text: str) -> int:
     Raises:
         ValueError: Not a size, or of no bytes.
     """
+    if text.strip() == "0":  # no unit would make it a size
+        raise ValueError(f"{text[:40]!r} is less than a byte; write {SIZE_FORMS}")
     match = _SIZE.fullmatch(text.strip())
     if match is None:
         raise ValueError(f"{text[:40]!r} {_no_unit(text, 'size')}; write {SIZE_FORMS}")
     number, prefix, binary, plain = match.groups()
     base = 1024 if binary else 1000
-    size = int(Fraction(number or plain) * (base ** ("KMGT".index(prefix.upper()) + 1) if prefix else 1))
+    size = int(Fraction(number or plain) * (base ** ("KMGTP".index(prefix.upper()) + 1) if prefix else 1))
     if size < 1:
-        raise ValueError(f"{text[:40]!r} is less than a byte")
+        raise ValueError(f"{text[:40]!r} is less than a byte; write {SIZE_FORMS}")
     return size
 
 

@@ -79,7 +79,11 @@ def _of_system(path: Path, error: OSError) -> RocmendError:
     where = Path(str(error.filename)) if error.filename else path
     if error.errno in _READ_ONLY:
         return read_only(where)
-    return StoreError(str(where), f"{error.strerror or error}.")
+    return StoreError(
+        str(path),
+        f"The store can't be opened: {error.strerror or error} ({where}).",
+        next_step="Name another place with --store or ROCMEND_HOME; `bench` and `probe` also take --no-store.",
+    )
 
 
 def _full(path: Path) -> StoreError:

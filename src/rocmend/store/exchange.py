@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rocmend.core.documents import MALFORMED, decode_json, open_regular
-from rocmend.core.errors import DataError
+from rocmend.core.errors import DataError, UsageError
 from rocmend.core.evidence import Evidence
 from rocmend.core.records import SCHEMA_VERSION
 from rocmend.store.encoding import decode_evidence, encode_evidence, machine_hash
@@ -163,7 +163,13 @@ def read_archive(path: Path) -> Received:
     Raises:
         DataError: It is no such archive, or too large.
     """
-    with open_regular(path) as file:
+    try:
+        file = open_regular(path)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise UsageError(
+            str(path), "there is no such file.", next_step="`rocmend share --archive FILE.zip` makes an archive."
+        ) from error
+    with file:
         if file.seek(0, 2) > MOST_ARCHIVE_BYTES:
             raise DataError(
                 str(path), f"has more than {MOST_ARCHIVE_BYTES >> 20} MiB: not an archive of rocmend share."

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rocmend.bench.suite import Suite
     from rocmend.cli.bench import Bench, BenchOptions
 
+_NUMBERS = re.compile(r"[1-9]\d*x[1-9]\d*x[1-9]\d*")
 _SHAPE = re.compile(r"([1-9]\d{0,6})x([1-9]\d{0,6})x([1-9]\d{0,6})")
 
 
@@ -27,7 +28,9 @@ def _shapes(_ctx: click.Context, _parameter: click.Parameter, texts: tuple[str, 
     for text in texts:
         match = _SHAPE.fullmatch(text)
         if match is None:
-            raise UsageError("--shape", f"{text[:80]!r} is not MxNxK.", next_step="Write e.g. 4096x4096x4096.")
+            large = _NUMBERS.fullmatch(text) is not None
+            wrong = "is too large: a side has 9,999,999 at most" if large else "is not MxNxK"
+            raise UsageError("--shape", f"{text[:80]!r} {wrong}.", next_step="Write e.g. 4096x4096x4096.")
         found.append((int(match[1]), int(match[2]), int(match[3])))
     return list(dict.fromkeys(found))
 

@@ -35,7 +35,8 @@ def command(paths: tuple[Path, ...], store_path: Path | None, no_store: bool, ou
     Files are recognized by what they hold: llama-bench's json, jsonl, csv, Markdown and SQL, and the logs and summaries
     of the campaigns of kyuz0's toolboxes and of lhl's strix-halo-testing. Failed runs are kept with how they failed.
     Imported results are evidence of the kind `imported`, with the file's name, hash and date, and no machine; they are
-    never taken for results of this machine. Exit code 1 means that something could not be read.
+    never taken for results of this machine. Files of other kinds in a folder are named, and are no fault. Exit code 1
+    means that no result was found, or that a part of a file with results could not be read.
     """
     from rocmend.bench.imported import find, keep, measured_of, new_group
     from rocmend.bench.records import row_of

@@ -10,18 +10,26 @@ from rocmend.cli.base import rocmend_command
 from rocmend.cli.bench import bench_options, run_bench
 from rocmend.cli.quantities import SIZE
 from rocmend.core.errors import UsageError
+from rocmend.core.units import size_text
 
 if TYPE_CHECKING:
     from rocmend.bench.suite import Suite
     from rocmend.cli.bench import Bench, BenchOptions
 
-_LEAST, _MOST = 4, 1 << 36
+_STEP, _MOST = 4, 1 << 36
 
 
 def _sizes(_ctx: click.Context, _parameter: click.Parameter, sizes: tuple[int, ...]) -> tuple[int, ...]:
     for size in sizes:
-        if not _LEAST <= size <= _MOST or size % 4:
-            raise UsageError("--size", f"{size} bytes is no size of an array.", next_step="Write e.g. 64MiB.")
+        if size > _MOST:
+            raise UsageError(
+                "--size", f"{size_text(size)} is too large: {size_text(_MOST)} at most.", next_step="Write e.g. 64MiB."
+            )
+        if size % _STEP:
+            raise UsageError(
+                "--size", f"{size:,} bytes is no multiple of {_STEP}: an array holds float32.",
+                next_step="Write e.g. 64MiB.",
+            )  # fmt: skip
     return tuple(dict.fromkeys(sizes))
 
 
@@ -54,6 +62,9 @@ def command(sizes: tuple[int, ...], common: BenchOptions) -> None:
         from rocmend.core.host_memory import available_bytes
 
         device = None if common.list_only else describe(bench.torch)
+        if device is not None and device.kind == "cpu":
+            why = "--device cpu was given" if common.device == "cpu" else "there is no GPU here that torch can use"
+            _refuse_gpu_cases(common.select, why)
         wanted = sizes or (QUICK_SIZES if common.quick else SIZES)
         cases = cases_of(device, wanted, available_bytes())
         fitting = {int(case.parameters["bytes"]) for case in cases}
@@ -62,3 +73,15 @@ def command(sizes: tuple[int, ...], common: BenchOptions) -> None:
         return Memory(bench.torch, cases, device, [size for size in wanted if size not in fitting])
 
     run_bench("bench memory", common, make, all_gpus=True)
+
+
+def _refuse_gpu_cases(select: tuple[str, ...], why: str) -> None:
+    """Refuse what asks for a GPU's memory where none is used."""
+    for glob in select:
+        where = glob.removeprefix("memory/").partition("/")[0]
+        if where in {"device", "link", "peer"}:
+            raise UsageError(
+                "--select",
+                f"{glob[:80]!r} needs a GPU, and {why}.",
+                next_step="--select 'host/*' measures the host's memory; `rocmend check` looks at the GPU.",
+            )

@@ -105,5 +105,7 @@ def command(
         if label in servers:
             raise UsageError("--url", f"two servers are called {label!r}.", next_step=f"Name them: --url {number}=URL.")
         servers[label] = server
+    for server in () if common.list_only else servers.values():
+        server.reach()
     requests = Requests(model, prompt, generate)
     run_bench("bench serve", common, lambda _bench: Serve(servers, requests, clients))

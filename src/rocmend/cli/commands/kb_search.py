@@ -14,6 +14,7 @@ from rocmend.report.envelope import Outcome
     "search",
     examples=(
         ("rocmend kb search cwsr hang", "entries with these words, best first"),
+        ("rocmend kb search HIP error: invalid device function", "what an error message is about"),
         ("rocmend kb search hipblaslt --json", "as data"),
     ),
 )
@@ -21,9 +22,10 @@ from rocmend.report.envelope import Outcome
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(min=1), help="Show at most this many.")
 @output_options(private=False)
 def command(words: tuple[str, ...], limit: int, output_format: str) -> None:
-    """Search the knowledge entries.
+    """Search the knowledge entries, by words or by an error message.
 
-    The words are looked up in titles, tags and texts.
+    The words are looked up in titles, tags and texts. Any of them may match: rare ones count most, and so do words that
+    stand side by side. The name of a GPU is looked up by its gfx target too.
     """
     from rocmend.cli.views.knowledge import hits_document
     from rocmend.kb.general import headline
@@ -37,7 +39,8 @@ def command(words: tuple[str, ...], limit: int, output_format: str) -> None:
             f"{query[:80]!r} has no word to look for.",
             next_step="Give a symptom or a package: `rocmend kb search hang`.",
         )
-    hits = search(load_entries(), query, limit=limit)
+    found = search(load_entries(), query)
+    hits = found[:limit]
     data = [
         {
             "id": hit.entry.id,
@@ -48,4 +51,4 @@ def command(words: tuple[str, ...], limit: int, output_format: str) -> None:
         }
         for hit in hits
     ]
-    finish(Outcome("kb search", data), output_format, lambda: hits_document(query, hits))
+    finish(Outcome("kb search", data), output_format, lambda: hits_document(query, hits, len(found)))

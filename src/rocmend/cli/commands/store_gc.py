@@ -9,7 +9,7 @@ import click
 
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.output import finish, output_options
-from rocmend.cli.stored import agreed, store_option
+from rocmend.cli.stored import agreed, existing_store, store_option
 from rocmend.core.units import count_text, size_text
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
@@ -46,9 +46,11 @@ def command(
     code 1 means that --verify found damage.
     """
     from rocmend.cli.views.store import gc_document
-    from rocmend.store.store import Store
+    from rocmend.store.records import GcReport
 
-    with Store.open(store_path, create=False) as store:
+    store = existing_store(store_path)
+    report, damage = GcReport(0, 0, 0, 0), None
+    if store is not None:
         report = store.gc(dry_run=True, every_artifact=every_artifact)
         if not dry_run:
             dry_run = not (report.empty or agreed("store gc", _what(report), store, yes=yes))

@@ -46,14 +46,16 @@ from rocmend.report.redacted import json_lines as redacted_lines
     metavar="GPU",
     help="Only runs on this GPU: gfx1151, 'RX 7900 XTX' …",
 )
-@click.option("--group", metavar="ID", help="Only this probe run or experiment.")
+@click.option("--group", metavar="ID", help="Only this run.")
 @click.option(
     "--since", "start", type=WHEN, metavar="WHEN", help="Only runs since an age (12h, 7d) or a date (2026-01-31, UTC)."
 )
 @click.option(
     "--limit", default=50, show_default=True, type=click.IntRange(min=0), help="List at most this many; 0 lists all."
 )
-@click.option("--groups", is_flag=True, help="List the probe runs and experiments instead of their records.")
+@click.option(
+    "--groups", is_flag=True, help="List the runs (of probes, benchmarks, experiments) instead of their records."
+)
 @store_option
 @output_options("jsonl")
 def command(

@@ -10,8 +10,9 @@ import click
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.output import finish, output_options
 from rocmend.cli.quantities import WHEN
-from rocmend.cli.stored import agreed, store_option
+from rocmend.cli.stored import agreed, existing_store, store_option
 from rocmend.core.errors import UsageError
+from rocmend.core.suggest import unknown
 from rocmend.core.units import count_text
 from rocmend.report.envelope import Outcome
 
@@ -28,7 +29,7 @@ from rocmend.report.envelope import Outcome
 @click.option(
     "--older-than", "end", type=WHEN, metavar="WHEN", help="Records older than an age (90d, 2w) or a date (UTC)."
 )
-@click.option("--group", metavar="ID", help="Records of this probe run or experiment.")
+@click.option("--group", metavar="ID", help="Records of this run.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
 @store_option
@@ -48,11 +49,15 @@ def command(
     Their artifacts and machine snapshots stay until `rocmend store gc` runs.
     """
     from rocmend.cli.views.store import removal_document
-    from rocmend.store.store import Store
 
     if bool(record_ids) == bool(end or group):
         raise UsageError("store rm", "select records by id, or with --older-than and --group.")
-    with Store.open(store_path, create=False) as store:
+    store = existing_store(store_path)
+    ids: list[str] = []
+    removed = 0
+    if store is None and record_ids:
+        raise unknown("store", "record", record_ids[0], [], listed="rocmend store ls")
+    if store is not None:
         if record_ids:
             ids = list(dict.fromkeys(record for name in record_ids for record in store.named(name)))
         else:

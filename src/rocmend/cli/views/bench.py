@@ -20,7 +20,7 @@ from rocmend.cli.views.bench_curves import curves
 from rocmend.cli.views.bench_figures import QUIET, figures, intervals, of_bound
 from rocmend.cli.views.bench_gemm import rooflines
 from rocmend.cli.views.bench_memory import bandwidths
-from rocmend.cli.views.bench_sensors import label, sensor_notes, sensor_table
+from rocmend.cli.views.bench_sensors import every_note, label, sensor_notes, sensor_table
 from rocmend.core.units import count_text, figure_text, listed, size_text, time_text
 from rocmend.core.verdict import Verdict
 from rocmend.report.document import Block, Card, Code, Document, Pairs, Section, Text, Tone, table
@@ -228,7 +228,7 @@ def _more(run: BenchRun) -> list[Section]:
     made = table([names[index] for index in kept], [[row[index] for index in kept] for row in rows])
     sensors = sensor_table(run.results, settings=len(run.settings) > 1)
     title = "Times and sensors" if sensors else "Times"
-    return [Section(title, (made, *sensors, *_bounds(run)), folded=True, detail=True)]
+    return [Section(title, (made, *sensors, *every_note(run), *_bounds(run)), folded=True, detail=True)]
 
 
 def _outliers(summary: Summary) -> str:

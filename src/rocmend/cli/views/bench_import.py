@@ -39,7 +39,7 @@ def document(found: Found, kept: tuple[int, int], group: str) -> Document:
         *_sources(found),
     ]
     footer = "Nothing was kept."
-    if group:
+    if group and any(kept):
         had = f" {kept[1]} were kept before." if kept[1] else ""
         footer = f"{kept[0]} kept as evidence of others.{had} `rocmend store ls --kind imported` lists it."
     return Document("Imported results", text, tone, tuple(blocks), footer)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rocmend.bench.case import Case
 from rocmend.bench.records import BenchRun, Measured
 from rocmend.core.units import share_text
-from rocmend.report.document import Block, Table, Text, Tone, table
+from rocmend.report.document import Block, Pairs, Table, Text, Tone, table
 
 MARK = "*"
 """Stands after a figure that is to be read with care."""
@@ -53,6 +53,13 @@ def sensor_notes(run: BenchRun) -> list[Block]:
         more = f"; {len(items) - 1} more like it" if len(items) > 1 else ""
         lines.append(f"- {label(items[0].case)} ({items[0].setting.id}): {first}{more}.")
     return [Text(f"\\{MARK} To be read with care:\n\n" + "\n".join(lines), Tone.WARNING)] if lines else []
+
+
+def every_note(run: BenchRun) -> list[Block]:
+    """Lay out the note of each figure that is marked, where ``sensor_notes`` names only the first of several alike."""
+    rows = [(f"{label(item.case)} ({item.setting.id})", "; ".join(notes_of(item)), "") for item in run.results]
+    rows = [row for row in rows if row[1]]
+    return [Text(f"\\{MARK} Each figure that is marked:"), Pairs(tuple(rows))] if len(rows) > 1 else []
 
 
 def _kind(note: str) -> str:

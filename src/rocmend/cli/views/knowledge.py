@@ -27,16 +27,19 @@ _STATE_TONE = {
 }
 
 
-def hits_document(query: str, hits: Sequence[Hit]) -> Document:
-    """Lay out what a search found."""
+def hits_document(query: str, hits: Sequence[Hit], total: int) -> Document:
+    """Lay out what a search found: the best of so many hits."""
     if not hits:
-        summary = "No entry has all of these words. Try fewer, or others, such as a symptom or a package."
+        summary = "No entry has any of these words. Try others, such as a symptom or a package."
         return Document(f"Search: {query}", summary, Tone.WARNING)
     cards = tuple(
         Card(headline(hit.entry), STATUS_TONE[hit.entry.status], hit.entry.status.value, hit.entry.id) for hit in hits
     )
     footer = "`rocmend kb show ID` prints an entry."
-    return Document(f"Search: {query}", count_text(len(hits), "entry", "entries"), blocks=cards, footer=footer)
+    summary = count_text(total, "entry", "entries")
+    if len(hits) < total:
+        summary = f"The best {len(hits)} of {summary}; --limit shows more."
+    return Document(f"Search: {query}", summary, blocks=cards, footer=footer)
 
 
 def matrix_document(matrix: Matrix, targets: Sequence[str] = ()) -> Document:

@@ -88,18 +88,16 @@ def _nothing(title: str, *, narrowed: bool) -> Document:
 
 
 def groups_document(groups: Sequence[StoredGroup]) -> Document:
-    """Lay out the probe runs and experiments."""
+    """Lay out the runs: of probes, benchmarks and experiments."""
     if not groups:
-        return _nothing("Kept probe runs and experiments", narrowed=False)
+        return _nothing("Kept runs", narrowed=False)
     rows = [
         [visible(group.group), str(group.count), _counts_text(group.verdicts), group.first[:15], group.last[:15]]
         for group in groups
     ]
-    grid = table(["id", "records", "verdicts", "first run", "last run"], rows)
-    footer = "Times are UTC. `rocmend store ls --group ID` lists a group's records."
-    return Document(
-        "Kept probe runs and experiments", count_text(len(groups), "group") + ".", blocks=(grid,), footer=footer
-    )
+    grid = table(["id", "records", "verdicts", "first record", "last record"], rows)
+    footer = "Times are UTC. `rocmend store ls --group ID` lists a run's records."
+    return Document("Kept runs", count_text(len(groups), "run") + ".", blocks=(grid,), footer=footer)
 
 
 def _verdict_cell(verdict: Verdict) -> Cell:
