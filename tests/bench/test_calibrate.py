@@ -6,15 +6,17 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from rocmend.bench.calibration import Beginning, Calibration
+from rocmend.bench.calibration import Beginning, Calibration, evidence_of
 from rocmend.bench.case import Case
 from rocmend.bench.llama.build import Build, Help
 from rocmend.bench.llama.calibrate import SIZES, Calibrator, Options
 from rocmend.bench.measure import Effort
 from rocmend.bench.session import Block, Prepared, Session, Subject
 from rocmend.bench.suites.llama import QUICK, STANDARD
+from rocmend.core.errors import UsageError
 from rocmend.core.verdict import Verdict
 
 CASE = Case("llama/m/pp2048", "llama", {"prompt": 2048, "generate": 0, "depth": 0}, "tok/s", 2048, "pp2048")
@@ -43,11 +45,15 @@ class _Simulated(Session):
 
 
 def found(
-    speeds: dict[int, float], seed: int = 1, effort: Effort = STANDARD, fault: Fault = lambda _size: None
+    speeds: dict[int, float],
+    seed: int = 1,
+    effort: Effort = STANDARD,
+    fault: Fault = lambda _size: None,
+    build_help: Help = HELP,
 ) -> Calibration | None:
     draw = random.Random(seed)  # noqa: S311  it draws times
     beginning = Beginning(("rocm",), effort, (), lambda _found: None, lambda _text: None, lambda: False)
-    build = Build("", Path("llama-bench"), HELP)
+    build = Build("", Path("llama-bench"), build_help)
     return Calibrator(
         "rocm", CASE, build, SIZES, lambda options, _: _Simulated(options, speeds, draw, fault), beginning
     ).find()
@@ -102,3 +108,27 @@ def test_a_size_that_fails_is_out_and_one_that_resets_the_gpu_ends_it() -> None:
     everything = found({}, fault=lambda _size: oom)
     assert everything is not None
     assert (everything.chosen, everything.text) == ({}, "no size gave a figure")
+    assert evidence_of(everything, "bench-llama-1", "llama", {}).verdict is Verdict.OOM
+    assert [one.verdict for one in (found({}, build_help=Help({"-m": ""})), found({})) if one] == [
+        Verdict.UNSUPPORTED,
+        Verdict.PASS,
+    ]
+
+
+def test_what_was_found_is_taken_again_only_where_it_was_asked_for_so() -> None:
+    one = found({64: 0.5, 1024: 1.3})
+    assert one is not None
+    failed = msgspec.structs.replace(one, verdict=Verdict.INFRA, chosen={})
+
+    def before(kept: Calibration, sizes: tuple[int, ...] = SIZES, measured: str = "") -> Calibration | None:
+        begin = Beginning(
+            ("rocm",), STANDARD, (kept,), lambda _: None, lambda _: None, lambda: False, measured=(measured,)
+        )
+        return begin.found_before("rocm", CASE.id, sizes)
+
+    assert before(one) == one
+    assert before(one, (64, 128)) is None
+    assert before(failed) is None
+    assert before(failed, measured="rocm") == failed  # all figures of a setting have the same batch size
+    with pytest.raises(UsageError, match="batch size was looked for among others"):
+        before(one, (64, 128), "rocm")

@@ -15,12 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.bench import fake_llama as fake
 
-from rocmend.bench.llama.backends import Backend
-from rocmend.bench.llama.build import parse_help
+from rocmend.bench.llama.backends import Backend, find_backends
+from rocmend.bench.llama.build import Build, Device, Help, parse_help
 from rocmend.bench.llama.check import compare_perplexities, compare_texts, garbage
 from rocmend.bench.llama.gguf import read_model
 from rocmend.bench.llama.offload import Computed, judge, read_computed
-from rocmend.core.errors import DataError
+from rocmend.bench.llama.options import Chosen
+from rocmend.core.errors import DataError, UsageError
 from rocmend.core.verdict import Verdict
 
 from .conftest import Done
@@ -75,12 +76,12 @@ def test_the_batch_size_that_is_fastest_is_found_kept_and_taken(
     bench: Bench, installed: Callable[..., Done], tmp_path: Path
 ) -> None:
     faults = {"speeds": "ub64=0.5 ub128=0.7 ub256=0.9 ub1024=1.2 ub2048=1.2005", "pp2048-ub256": "abort"}
-    fake.write_program(tmp_path, faults={**faults, "tg128": "waits", "mark": str(tmp_path / "mark")})
+    fake.write_program(tmp_path, faults={**faults, "tg128": "nothing"})
     words = ("--calibrate", "--backend", "rocm", "--time", "30ms")
-    first = bench(*words, "--limit", "2s", code=1)
+    first = bench(*words, code=1)
     assert {key: row["verdict"] for key, row in first.items()} == {
         ("pp512", "rocm,ub=auto"): "pass",
-        ("tg128", "rocm,ub=auto"): "hang",
+        ("tg128", "rocm,ub=auto"): "infra",
     }
     # 2048 is not shown to be faster than 1024, which is shown to be faster than the default
     command = first["pp512", "rocm,ub=auto"]["prepared"]["command"]  # type: ignore[index]
@@ -107,12 +108,27 @@ def test_the_batch_size_that_is_fastest_is_found_kept_and_taken(
     # going on takes what was found: 512 would be the fastest now
     fake.write_program(tmp_path, faults={"speeds": "ub1024=0.1"})
     group = str(first["pp512", "rocm,ub=auto"]["group"])
-    again = bench(*words, "--resume", group, "--limit", "2s", code=1)
-    assert [row["started_at"] for row in again.values()] == [row["started_at"] for row in first.values()]
+    again = bench(*words, "--resume", group)
+    assert again["pp512", "rocm,ub=auto"]["started_at"] == first["pp512", "rocm,ub=auto"]["started_at"]
+    resumed = again["tg128", "rocm,ub=auto"]
+    command = resumed["prepared"]["command"]  # type: ignore[index]
+    assert (resumed["verdict"], command[command.index("-ub") + 1]) == ("pass", "1024")
     report = installed("report", group, "--format", "md", *store)
     assert "1024 is taken" in report.out
     assert "ubatch 512: " in report.out
     assert "256 | crash" in report.out
+
+
+@pytest.mark.slow
+def test_what_could_not_be_found_is_looked_for_again(bench: Bench, tmp_path: Path) -> None:
+    words = ("--calibrate", "--backend", "rocm", "--generate", "", "--ubatch", "1024")
+    fake.write_program(tmp_path, faults={"ROCm0": "nothing"})
+    first = bench(*words, code=1)
+    assert first["pp512", "rocm,ub=auto"]["verdict"] == "infra"
+    fake.write_program(tmp_path, faults={"speeds": "ub1024=3"})
+    again = bench(*words, "--resume", "last")
+    assert again["pp512", "rocm,ub=auto"]["group"] == first["pp512", "rocm,ub=auto"]["group"]
+    assert again["pp512", "rocm,ub=auto"]["setting"]["options"]["ubatch"] == 1024  # type: ignore[index]
 
 
 @pytest.mark.slow
@@ -307,6 +323,36 @@ def test_what_cannot_be_is_a_usage_error(
     assert said in done.err
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--device", "ROCm0/ROCm0"), "'ROCm0/ROCm0' names a GPU twice"),
+        (("--device", "ROCm0", "--backend", "cpu"), "'ROCm0' is no device of the CPU"),
+        (("--tensor-split", "1/1/1"), "1/1/1 is 3 shares, but rocm:0+1 has 2 GPUs"),
+        (("--split-mode", "row", "--device", "ROCm0"), "--device names no two GPUs together"),
+    ],
+)
+def test_gpus_that_cannot_be_are_a_usage_error(
+    installed: Callable[..., Done], tmp_path: Path, words: tuple[str, ...], said: str
+) -> None:
+    fake.write_program(tmp_path, faults={"gpus": "2"})
+    model = fake.write_model(tmp_path / "m.gguf")
+    done = installed("bench", "llama", "--model", model, "--build", tmp_path, *words)
+    assert (done.code, done.out) == (2, "")
+    assert said in " ".join(done.err.split())
+
+
+def test_gpus_of_two_back_ends_are_no_group(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    found = [Device("ROCm0", "Radeon"), Device("Vulkan0", "Radeon (RADV)")]
+    monkeypatch.setattr(Build, "devices", lambda _build, _env: found)
+    build = Build("", tmp_path, Help({"-dev": ""}))
+    assert [one.name for one in find_backends(build, (), devices=("Vulkan0",))[0]] == ["vulkan", "cpu"]
+    with pytest.raises(UsageError, match="different back ends"):
+        find_backends(build, (), devices=("ROCm0/Vulkan0",))
+    with pytest.raises(UsageError, match="It has: Vulkan0"):
+        find_backends(build, (), ("vulkan",), ("ROCm0",))
+
+
 def test_what_is_no_model_or_no_build_is_said(installed: Callable[..., Done], tmp_path: Path) -> None:
     (tmp_path / "m.gguf").write_text("no model")
     program = tmp_path / "llama-bench"
@@ -336,6 +382,7 @@ def test_the_device_is_read_from_the_buffers() -> None:
         "load_tensors: offloaded 3/3 layers to GPU",
         "load_tensors:   CPU_Mapped model buffer size =     0.04 MiB",
         "load_tensors:      Vulkan0 model buffer size =     0.18 MiB",
+        "load_tensors:      Vulkan1 model buffer size =     1.2.3 MiB",
         "sched_reserve:    Vulkan0 compute buffer size =     0.16 MiB",
         "sched_reserve: Vulkan_Host compute buffer size =     0.06 MiB",
     ]
@@ -368,6 +415,24 @@ def test_where_a_run_computed_is_held_against_what_was_asked_for(
     backend: Backend, computed: Computed, said: str
 ) -> None:
     fault = judge(backend, computed, None).fault
+    assert (said in fault) if said else not fault
+
+
+@pytest.mark.parametrize(
+    ("shares", "holding", "said"),
+    [
+        ("1/0", ("ROCm0",), ""),
+        ("0/1", ("ROCm1",), ""),
+        ("0/1", ("ROCm0",), "ROCm1 was asked for"),
+        ("1/1", ("ROCm0", "ROCm1"), ""),
+        ("1/0.0", ("ROCm0", "ROCm1"), "ROCm0 was asked for"),
+        ("0/0", ("ROCm0", "ROCm1"), ""),
+        ("", ("ROCm0",), "ROCm0 and ROCm1 were asked for"),
+    ],
+)
+def test_a_gpu_without_a_share_holds_no_weights(shares: str, holding: tuple[str, ...], said: str) -> None:
+    computed = Computed(holding[0], buffers=dict.fromkeys(holding, 9.0), used=holding)
+    fault = judge(Backend("rocm:0+1", "ROCm0/ROCm1"), computed, None, Chosen(tensor_split=shares)).fault
     assert (said in fault) if said else not fault
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -458,3 +459,27 @@ def test_a_search_says_how_many_entries_it_leaves_out(installed: Run) -> None:
     assert "No entry has any of these words" in installed("kb", "search", "zzzz").out
     first = installed("kb", "search", "HIP error: invalid device function", "--json")
     assert data(first)[0]["id"] == "install-torch-lacks-gpu-target"
+
+
+@pytest.fixture
+def no_gpu(machines: Path, tmp_path: Path) -> Path:
+    """A captured machine without an AMD GPU, to be changed."""
+    shutil.copytree(machines / "no-amd-gpu", tmp_path / "no-amd-gpu")
+    return tmp_path / "no-amd-gpu"
+
+
+def test_a_container_without_a_gpu_is_told_to_pass_the_devices_in(installed: Run, no_gpu: Path) -> None:
+    assert "Check the slot" in installed("doctor", "--machine", str(no_gpu)).out
+    (no_gpu / "root" / ".dockerenv").touch()
+    page = installed("doctor", "--machine", str(no_gpu), "--json").out
+    looks = msgspec.json.decode(page)["data"]["plan"]["investigate"]
+    assert "--device /dev/kfd --device /dev/dri" in looks[0]["commands"][0]
+    assert "Check the slot" not in page
+
+
+def test_what_rocmend_itself_needs_is_no_rocm(installed: Run, no_gpu: Path) -> None:
+    (site,) = no_gpu.glob("root/home/user/venv/lib/python*/site-packages")
+    (site / "rocm_bootstrap-0.3.0.dist-info").mkdir()
+    told = installed("doctor", "--machine", str(no_gpu), "--json").out
+    assert "rocm-bootstrap" not in told
+    assert "rocm-bootstrap" not in installed("machine", "show", "--machine", str(no_gpu)).out

@@ -44,6 +44,21 @@ def test_elsewhere_than_on_a_terminal_a_line_comes_at_once_and_then_every_few_se
     ]
 
 
+def test_a_long_command_says_little_and_never_that_more_is_left_than_before(
+    monkeypatch: pytest.MonkeyPatch, clock: list[float]
+) -> None:
+    monkeypatch.setattr(sys, "stderr", stderr := io.StringIO())
+    with Progress("rocmend work", "starting", ticks=False) as progress:
+        for second in range(600):
+            clock[0] += 1
+            progress("parts", min(50 + second // 10, 99), 100)  # the first half was quick, the second is not
+    lines = stderr.getvalue().splitlines()
+    assert len(lines) < 35
+    left = [int(line.split("about ")[1].split()[0]) for line in lines if "about " in line and "min" not in line]
+    assert left
+    assert left == sorted(left, reverse=True)
+
+
 def test_on_a_terminal_it_is_one_line_that_is_gone_at_the_end(
     monkeypatch: pytest.MonkeyPatch, clock: list[float]
 ) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocmend.bench.case import Case
 from rocmend.bench.session import Stop, Subject
 from rocmend.bench.stats import Comparison
+from rocmend.core.errors import UsageError
 from rocmend.core.evidence import Evidence, identity_of
 from rocmend.core.verdict import Verdict
 
@@ -64,6 +66,8 @@ class Calibration(msgspec.Struct, frozen=True, omit_defaults=True):
         started_at: ISO time (UTC).
         time_ms: Wall time.
         quarantine: Why nothing more may be started on this host.
+        sizes: The values that were asked for; a calibration holds for no others.
+        verdict: ``pass`` where a value is taken; otherwise why none could be.
     """
 
     setting: str
@@ -79,6 +83,13 @@ class Calibration(msgspec.Struct, frozen=True, omit_defaults=True):
     started_at: str = ""
     time_ms: float = 0.0
     quarantine: str = ""
+    sizes: tuple[int, ...] = ()
+    verdict: Verdict = Verdict.PASS
+
+    @property
+    def final(self) -> bool:
+        """Trying again would find the same: it did not fail by accident."""
+        return not self.quarantine and self.verdict not in {Verdict.INFRA, Verdict.SKIPPED}
 
 
 class Beginning(msgspec.Struct, frozen=True):
@@ -91,6 +102,8 @@ class Beginning(msgspec.Struct, frozen=True):
         keep: Keeps what is found, as soon as it is there.
         step: Told what is done now.
         stop: Asked often.
+        cases: What is going to be measured.
+        measured: Ids of the settings that an earlier part of the run has figures of.
     """
 
     settings: Sequence[str]
@@ -99,11 +112,31 @@ class Beginning(msgspec.Struct, frozen=True):
     keep: Callable[[Calibration], None]
     step: Callable[[str], None]
     stop: Stop
+    cases: Sequence[Case] = ()
+    measured: Collection[str] = ()
+
+    def found_before(self, setting: str, case: str, sizes: Sequence[int]) -> Calibration | None:
+        """Return what an earlier part of the run has found for a setting; None where it is to be found now.
+
+        One that failed is tried again, unless there are figures that were measured with what it left.
+
+        Raises:
+            UsageError: There are figures of that setting, and what was found before them was asked for otherwise.
+        """
+        before = next((one for one in self.kept if one.setting == setting), None)
+        fits = before is not None and (before.case, before.sizes) == (case, tuple(sizes))
+        if setting in self.measured and not fits:
+            raise UsageError(
+                "--resume",
+                f"the run has figures of {setting} whose batch size was looked for among others, or on another prompt.",
+                why="All figures of a setting are measured with the same batch size.",
+                next_step="Begin a new run, or give --calibrate, --ubatch, --prompt and --depth as they were.",
+            )
+        return before if before is not None and fits and (before.final or setting in self.measured) else None
 
 
 def evidence_of(found: Calibration, group: str, suite: str, origin: Mapping[str, str]) -> Evidence:
     """Return the record that is kept of a calibration; ``calibrations_of`` reads it back."""
-    works = any(one.verdict is Verdict.PASS for one in found.tried)
     subject = found.subject
     return Evidence(
         kind=KIND,
@@ -118,7 +151,7 @@ def evidence_of(found: Calibration, group: str, suite: str, origin: Mapping[str,
                 "versions": subject.versions,
             }
         ),
-        verdict=Verdict.PASS if works else Verdict.INFRA,
+        verdict=found.verdict,
         reason=found.text,
         started_at=found.started_at,
         time_ms=found.time_ms,

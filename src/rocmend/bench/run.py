@@ -6,7 +6,7 @@ import contextlib
 import datetime as dt
 import os
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -174,7 +174,7 @@ class _Run:
     def all(self, finished: dict[str, Measured], calibrations: Sequence[Calibration], plan: frozenset[str]) -> BenchRun:
         """Measure all that is not finished; of a run that is gone on with, nothing that it was not begun with."""
         cases = self.suite.cases()
-        self._begin(calibrations, len(cases))
+        self._begin(calibrations, cases, finished.values())
         wanted = [(case, setting) for case in cases for setting in self.settings.values()]
         names = [subject_of(case, setting) for case, setting in wanted]
         gone = sorted(plan.difference(names, finished))
@@ -209,7 +209,7 @@ class _Run:
             calibrations=tuple(self.calibrations.values()),
         )
 
-    def _begin(self, before: Sequence[Calibration], cases: int) -> None:
+    def _begin(self, before: Sequence[Calibration], cases: Sequence[Case], finished: Iterable[Measured]) -> None:
         """Have the suite find what its settings leave to be found; what an earlier part has found stands."""
         names = [setting.id for setting in self.suite.settings()]
         usable = [one for one in before if one.setting in names and not one.quarantine]
@@ -223,9 +223,10 @@ class _Run:
                 self.store.add(kept, machine=self.machine)
 
         def step(what: str) -> None:
-            self.on_start(what, 0, cases * len(names))
+            self.on_start(what, 0, len(cases) * len(names))
 
-        self.suite.begin(Beginning(names, self.effort, usable, keep, step, self.stop))
+        measured = {item.setting.id for item in finished if item.summary}
+        self.suite.begin(Beginning(names, self.effort, usable, keep, step, self.stop, cases, measured))
         self.settings = {setting.id: setting for setting in self.suite.settings()}
 
     def _case(self, case: Case, sessions: dict[str, Session], stack: contextlib.ExitStack, total: int) -> None:

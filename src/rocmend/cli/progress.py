@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import sys
@@ -19,8 +20,8 @@ from rocmend.core.visible import one_line
 class Progress:
     """Says on stderr what a command is doing: at once, then in one line that changes, or a line now and then.
 
-    On a terminal the line is written over, and cleared at the end. Elsewhere a new line comes every few seconds, and
-    none where the result is for a program (``--json`` and the like).
+    On a terminal the line is written over, and cleared at the end. Elsewhere a new line comes every few seconds, after
+    a minute every half minute, and none where the result is for a program (``--json`` and the like).
 
     Args:
         what: The command: ``rocmend probe``.
@@ -41,6 +42,7 @@ class Progress:
         self._quiet = not self._terminal and program and not os.environ.get(PROGRESS)
         self._doing = (first, 0, 0, "")
         self._begin = time.monotonic()
+        self._ends_at = math.inf
         self._next = self._begin + 1.0 if quick and not self._terminal else 0.0
         self._lock = threading.Lock()
         self._end = threading.Event()
@@ -79,6 +81,7 @@ class Progress:
     def expect(self, about_s: float) -> None:
         """Take a better estimate of the time that all of it takes."""
         self._about_s = about_s
+        self._ends_at = math.inf
 
     def say(self, text: str) -> None:
         """Print a line that stays."""
@@ -96,7 +99,8 @@ class Progress:
         with self._lock:
             if self._quiet or not self._doing[0] or now < self._next:
                 return
-            self._next = now + (_EVERY_S if self._terminal else _LINE_EVERY_S)
+            rest_s = _LINE_EVERY_S if now - self._begin < _MINUTE_S else _LATER_EVERY_S
+            self._next = now + (_EVERY_S if self._terminal else rest_s)
             if self._terminal:
                 sys.stderr.write(f"\r\x1b[K{self.line(now, shutil.get_terminal_size().columns - 1)}")
             else:
@@ -114,10 +118,16 @@ class Progress:
         return f"{before}{text}{after}"[: width or None]
 
     def _times(self, passed_s: float, done: int, of: int) -> str:
-        """Return how long it has taken, and how long it will: by what is done, or else as expected."""
+        """Return how long it has taken, and how long it will: by what is done, or else as expected.
+
+        The end that was told is not put off: once it is past, nothing is said of what is left.
+        """
         left_s = self._about_s - passed_s
         if of > done >= _LEAST_DONE and passed_s >= 1:
             left_s = passed_s / done * (of - done)
+        if passed_s >= 1 and left_s > 0:
+            self._ends_at = min(self._ends_at, passed_s + left_s)
+            left_s = self._ends_at - passed_s
         passed = f"{passed_s:.0f} s" if passed_s >= 1 else ""
         left = f"about {_rounded(left_s)} left" if passed and left_s > 0 else ""
         if not passed and self._about_s:
@@ -141,7 +151,10 @@ def _rounded(seconds: float) -> str:
 _EVERY_S = 0.1
 """Between two changes of the line on a terminal."""
 _LINE_EVERY_S = 5.0
-"""Between two lines elsewhere."""
+"""Between two lines elsewhere, in the first minute,"""
+_LATER_EVERY_S = 30.0
+"""and after it."""
+_MINUTE_S = 60.0
 _TICK_S = 0.5
 _LEAST_DONE = 3
 """Parts after which the time that is left is told by those that are done."""

@@ -68,7 +68,7 @@ class Calibrator:
         self, setting: str, case: Case, build: Build, sizes: Sequence[int], opened: Open, beginning: Beginning
     ) -> None:
         self.setting, self.case, self.build, self.begin = setting, case, build, beginning
-        self.opened = opened
+        self.opened, self.asked = opened, tuple(sizes)
         self.option, self.default, self.sizes = _sizes(build, sizes)
         self.sessions: dict[str, Session] = {}
         self.last: dict[str, Measured] = {}
@@ -191,7 +191,18 @@ class Calibrator:
             started_at=self.started,
             time_ms=round((time.monotonic() - self.since) * 1e3),
             quarantine=self._quarantine(proof),
+            sizes=self.asked,
+            verdict=Verdict.PASS if base else self._why_none(proof),
         )
+
+    def _why_none(self, proof: Prepared | None) -> Verdict:
+        """Return how it failed, where no size is taken: as all did, where they did alike."""
+        if proof is None:
+            return Verdict.UNSUPPORTED
+        if proof.verdict is not Verdict.PASS:
+            return proof.verdict
+        failed = {item.verdict for item in self.last.values()} - {Verdict.PASS, Verdict.SKIPPED}
+        return failed.pop() if len(failed) == 1 else Verdict.INFRA
 
     def _tried(self, name: str, comparison: Comparison | None, *, last: bool) -> Tried:
         item = self.last[name]

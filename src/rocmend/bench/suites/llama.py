@@ -133,7 +133,7 @@ class Llama(Suite):
             way = self._ways[name]
             if not way.chosen.calibrated:
                 continue
-            found = next((one for one in beginning.kept if (one.setting, one.case) == (name, case.id)), None)
+            found = beginning.found_before(name, case.id, self._sizes)
             if found is None:
                 found = self._calibrated(way, case, beginning)
                 if found is None:

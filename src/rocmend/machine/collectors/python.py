@@ -26,12 +26,14 @@ ML_PREFIXES = (
     *("llama-cpp", "gguf", "auto-gptq", "gptqmodel", "autoawq", "exllamav2", "quark", "amd-quark", "sageattention"),
     *("nvidia-c", "nvidia-n", "spandrel", "comfyui", "open-clip", "fairscale", "apex", "megatron", "liger-kernel"),
 )
+_OWN = "rocm-bootstrap"
+"""A table of targets that rocmend itself needs: no sign of a ROCm."""
 ML_NAMES = frozenset({"numpy", "scipy", "numba", "ray"})
 
 
 def is_ml(name: str) -> bool:
     """Whether a distribution belongs in the list of packages."""
-    return name.startswith(ML_PREFIXES) or name in ML_NAMES
+    return (name.startswith(ML_PREFIXES) or name in ML_NAMES) and name != _OWN
 
 
 @collector(
