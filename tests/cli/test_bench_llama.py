@@ -15,12 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.bench import fake_llama as fake
 
-from rocmend.bench.llama.backends import Backend
-from rocmend.bench.llama.build import parse_help
+from rocmend.bench.llama.backends import Backend, find_backends
+from rocmend.bench.llama.build import Build, Device, Help, parse_help
 from rocmend.bench.llama.check import compare_perplexities, compare_texts, garbage
 from rocmend.bench.llama.gguf import read_model
 from rocmend.bench.llama.offload import Computed, judge, read_computed
-from rocmend.core.errors import DataError
+from rocmend.bench.llama.options import Chosen
+from rocmend.core.errors import DataError, UsageError
 from rocmend.core.verdict import Verdict
 
 from .conftest import Done
@@ -322,6 +323,36 @@ def test_what_cannot_be_is_a_usage_error(
     assert said in done.err
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--device", "ROCm0/ROCm0"), "'ROCm0/ROCm0' names a GPU twice"),
+        (("--device", "ROCm0", "--backend", "cpu"), "'ROCm0' is no device of the CPU"),
+        (("--tensor-split", "1/1/1"), "1/1/1 is 3 shares, but rocm:0+1 has 2 GPUs"),
+        (("--split-mode", "row", "--device", "ROCm0"), "--device names no two GPUs together"),
+    ],
+)
+def test_gpus_that_cannot_be_are_a_usage_error(
+    installed: Callable[..., Done], tmp_path: Path, words: tuple[str, ...], said: str
+) -> None:
+    fake.write_program(tmp_path, faults={"gpus": "2"})
+    model = fake.write_model(tmp_path / "m.gguf")
+    done = installed("bench", "llama", "--model", model, "--build", tmp_path, *words)
+    assert (done.code, done.out) == (2, "")
+    assert said in " ".join(done.err.split())
+
+
+def test_gpus_of_two_back_ends_are_no_group(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    found = [Device("ROCm0", "Radeon"), Device("Vulkan0", "Radeon (RADV)")]
+    monkeypatch.setattr(Build, "devices", lambda _build, _env: found)
+    build = Build("", tmp_path, Help({"-dev": ""}))
+    assert [one.name for one in find_backends(build, (), devices=("Vulkan0",))[0]] == ["vulkan", "cpu"]
+    with pytest.raises(UsageError, match="different back ends"):
+        find_backends(build, (), devices=("ROCm0/Vulkan0",))
+    with pytest.raises(UsageError, match="It has: Vulkan0"):
+        find_backends(build, (), ("vulkan",), ("ROCm0",))
+
+
 def test_what_is_no_model_or_no_build_is_said(installed: Callable[..., Done], tmp_path: Path) -> None:
     (tmp_path / "m.gguf").write_text("no model")
     program = tmp_path / "llama-bench"
@@ -351,6 +382,7 @@ def test_the_device_is_read_from_the_buffers() -> None:
         "load_tensors: offloaded 3/3 layers to GPU",
         "load_tensors:   CPU_Mapped model buffer size =     0.04 MiB",
         "load_tensors:      Vulkan0 model buffer size =     0.18 MiB",
+        "load_tensors:      Vulkan1 model buffer size =     1.2.3 MiB",
         "sched_reserve:    Vulkan0 compute buffer size =     0.16 MiB",
         "sched_reserve: Vulkan_Host compute buffer size =     0.06 MiB",
     ]
@@ -383,6 +415,24 @@ def test_where_a_run_computed_is_held_against_what_was_asked_for(
     backend: Backend, computed: Computed, said: str
 ) -> None:
     fault = judge(backend, computed, None).fault
+    assert (said in fault) if said else not fault
+
+
+@pytest.mark.parametrize(
+    ("shares", "holding", "said"),
+    [
+        ("1/0", ("ROCm0",), ""),
+        ("0/1", ("ROCm1",), ""),
+        ("0/1", ("ROCm0",), "ROCm1 was asked for"),
+        ("1/1", ("ROCm0", "ROCm1"), ""),
+        ("1/0.0", ("ROCm0", "ROCm1"), "ROCm0 was asked for"),
+        ("0/0", ("ROCm0", "ROCm1"), ""),
+        ("", ("ROCm0",), "ROCm0 and ROCm1 were asked for"),
+    ],
+)
+def test_a_gpu_without_a_share_holds_no_weights(shares: str, holding: tuple[str, ...], said: str) -> None:
+    computed = Computed(holding[0], buffers=dict.fromkeys(holding, 9.0), used=holding)
+    fault = judge(Backend("rocm:0+1", "ROCm0/ROCm1"), computed, None, Chosen(tensor_split=shares)).fault
     assert (said in fault) if said else not fault
 
 

@@ -101,6 +101,18 @@ class TestCommand:
         assert 150 < result.time_ms < 5000
         assert not result.unkillable
 
+    def test_what_works_goes_on_and_what_stands_still_is_ended(self) -> None:
+        busy = "import time\nend = time.monotonic() + 1.2\nwhile time.monotonic() < end: pass"
+        works = run_command([PYTHON, "-c", busy], time_limit_s=60, stall_limit_s=0.4)
+        assert works.ok
+        child = run_command(["sh", "-c", f"{PYTHON} -c '{busy}'; true"], time_limit_s=60, stall_limit_s=0.4)
+        assert child.ok, "the work is done by a child of the tool"
+        endless = run_command([PYTHON, "-c", "while True: pass"], time_limit_s=1, stall_limit_s=0.4)
+        assert endless.ending is Ending.TIMEOUT
+        waits = run_command(["sleep", "60"], time_limit_s=60, stall_limit_s=0.4)
+        assert waits.ending is Ending.TIMEOUT
+        assert waits.time_ms < 10_000
+
     def test_child_that_ignores_term_is_killed(self) -> None:
         result = run_command(["sh", "-c", "trap '' TERM; echo here; sleep 60; sleep 60"], time_limit_s=0.2)
         assert result.ending is Ending.TIMEOUT

@@ -159,6 +159,37 @@ def test_places_of_which_the_same_is_said_are_one_issue() -> None:
     assert again[0] == (2, "cutlass supports NVIDIA GPUs only. (1 more in this file.)")
 
 
+def test_dynamic_lds_of_unknown_size_is_one_note_a_file_and_one_too_large_is_open_at_each_place() -> None:
+    call = "  cudaFuncSetAttribute(k, cudaFuncAttributeMaxDynamicSharedMemorySize, {});\n"
+    source = "void f(int n) {\n" + call.format("n") * 3 + call.format("98304") * 2 + "}\n"
+    issues = [one for one in read("a.cu", source.encode()).issues if one.rule == "CU20"]
+    assert [(one.line, one.outcome) for one in issues] == [
+        (2, Outcome.NOTE),
+        (5, Outcome.MANUAL),
+        (6, Outcome.MANUAL),
+    ]
+    assert issues[0].message.endswith("(2 more in this file.)")
+
+
+@pytest.mark.parametrize(
+    ("condition", "shown"),
+    [
+        (
+            "(__CUDACC_VER_MAJOR__ >= 12) && defined(__CUDA_ARCH__) && (__CUDA_ARCH__ >= 900)",
+            "(__CUDACC_VER_MAJOR__ >= 12) && defined(__CUDA_ARCH__) && (__CUDA_ARCH__ >= 900)",
+        ),
+        (
+            "__CUDA_ARCH__ >= 800 && " + " && ".join(f"defined(FEATURE_{n})" for n in range(20)),
+            "defined(FEATURE_5) ...",
+        ),
+    ],
+)
+def test_a_condition_is_cut_before_an_operand(condition: str, shown: str) -> None:
+    source = f"__global__ void k(int *p) {{\n#if {condition}\n  *p = 1;\n#else\n  *p = 2;\n#endif\n}}\n"
+    (issue,) = [one for one in read("a.cu", source.encode()).issues if one.rule == "CU15"]
+    assert issue.message.endswith(shown)
+
+
 def test_places_that_are_rewritten_stay_issues_of_their_own() -> None:
     source = b"import torch\n\na = x.to(torch.float8_e4m3fn)\nb = y.to(torch.float8_e4m3fn)\n"
     assert [issue.line for issue in read("a.py", source).issues if issue.rule == "PY13"] == [3, 4]

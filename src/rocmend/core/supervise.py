@@ -21,7 +21,7 @@ from typing import NoReturn
 import msgspec
 
 from rocmend.core.stall import StallClock
-from rocmend.core.watch import GRACE_S, Ending, Watched, Watcher, end_group
+from rocmend.core.watch import GRACE_S, Ending, Watched, WatchedWork, Watcher, end_group
 
 __all__ = ["GRACE_S", "ChildResult", "CommandResult", "Ending", "end_group", "run_children", "run_command"]
 
@@ -57,10 +57,11 @@ class CommandResult(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.ending is Ending.EXITED and self.exit_code == 0
 
 
-def run_command(
+def run_command(  # noqa: PLR0913  a run has as many limits as it has
     argv: Sequence[str],
     *,
     time_limit_s: float,
+    stall_limit_s: float | None = None,
     env: Mapping[str, str] | None = None,
     folder: Path | None = None,
     max_output_bytes: int = 8 << 20,
@@ -73,6 +74,7 @@ def run_command(
     Args:
         argv: Program and arguments.
         time_limit_s: Wall seconds after which the process group is ended.
+        stall_limit_s: Seconds without CPU time to speak of after which it is ended already; None for no such limit.
         env: The whole environment, whose PATH the program is looked up in; None hands on ours.
         folder: Where it runs; None for where we are.
         max_output_bytes: Bytes of each stream kept; a tool that prints more is ended as ``flooded``.
@@ -105,7 +107,14 @@ def run_command(
             ending, why = _why_not_started(command[0], env, error)
             return CommandResult(command, ending, stderr=why, time_ms=_elapsed_ms(start))
     watcher = Watcher()
-    watched = Watched(child.pid, (out, err), clock=watcher.clock, limit_s=time_limit_s, max_bytes=max_output_bytes)
+    watched = WatchedWork(
+        child.pid,
+        (out, err),
+        clock=watcher.clock,
+        limit_s=time_limit_s,
+        stall_limit_s=time_limit_s if stall_limit_s is None else stall_limit_s,
+        max_bytes=max_output_bytes,
+    )
     try:
         with watcher:
             watcher.add(watched)

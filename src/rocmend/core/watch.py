@@ -24,6 +24,9 @@ GRACE_S = 0.5
 ABANDON_S = 1.0
 """Time after KILL, in seconds, after which a child counts as stuck in the kernel."""
 
+PROGRESS_SHARE = 0.01
+"""CPU time over wall time below which a session stands still; a machine that is loaded or swaps leaves it little."""
+
 _CHUNK_BYTES = 1 << 16
 _DRAIN_CHUNKS = 16  # as much as the largest pipe that anybody may make holds
 _POLL_S = 0.005  # only where the kernel has no pidfd (before Linux 5.3) or a sandbox forbids it
@@ -183,6 +186,67 @@ class Watched:
         for descriptor in (*self.buffers, self.pidfd):
             if descriptor is not None:
                 os.close(descriptor)
+
+
+class WatchedWork(Watched):
+    """A child that works for as long as it has to: it is ended when its session has stood still.
+
+    Args:
+        pid: The child, leader of its session.
+        streams: As for ``Watched``.
+        clock: As for ``Watched``.
+        limit_s: Seconds from now after which it is ended whatever it does.
+        stall_limit_s: Seconds without progress after which it is ended. Progress is ``PROGRESS_SHARE`` of a processor.
+        max_bytes: As for ``Watched``.
+    """
+
+    def __init__(  # noqa: PLR0913  as Watched
+        self,
+        pid: int,
+        streams: Sequence[int],
+        *,
+        clock: StallClock,
+        limit_s: float,
+        stall_limit_s: float,
+        max_bytes: int,
+    ) -> None:
+        super().__init__(pid, streams, clock=clock, limit_s=min(limit_s, stall_limit_s), max_bytes=max_bytes)
+        self._end = clock.now() + limit_s
+        self._stall_limit_s = stall_limit_s
+        self._cpu_s = 0.0
+
+    def expire(self) -> None:
+        """Begin another period where there was progress in this one."""
+        now = self.clock.now()
+        if self.ending is None and now < self._end:
+            used = session_cpu_s(self.pid)
+            if used is None or abs(used - self._cpu_s) >= PROGRESS_SHARE * self._stall_limit_s:
+                self._cpu_s = used or 0.0
+                self.deadline = min(self._end, now + self._stall_limit_s)
+                return
+        super().expire()
+
+
+def session_cpu_s(leader: int) -> float | None:
+    """Return the CPU time of a session's processes and of those they have reaped; None where it cannot be read.
+
+    Args:
+        leader: The session's id.
+    """
+    ticks, seen = 0, False
+    try:
+        names = os.listdir("/proc")  # noqa: PTH208  names are all that is wanted
+    except OSError:
+        return None
+    for name in names:
+        if not name.isdigit():
+            continue
+        with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123
+            fields = file.read().rpartition(b")")[2].split()
+            if int(fields[3]) == leader:
+                ticks += sum(int(one) for one in fields[11:15])
+                seen = True
+    return ticks / os.sysconf("SC_CLK_TCK") if seen else None
 
 
 class Watcher:

@@ -87,7 +87,9 @@ def _folded(issues: Iterable[Issue], once: set[str]) -> list[Issue]:
     """Return issues in their order, of those that say the same of several places the first, which says how many."""
     kept: dict[tuple[object, ...], list[Issue]] = {}
     for number, issue in enumerate(issues):
-        alike = issue.rule in once and not issue.edits
+        # a place in CUDA C++ that a person has to port is marked in the source, each for itself
+        marked = issue.rule.startswith("CU") and issue.outcome is not Outcome.NOTE
+        alike = issue.rule in once and not issue.edits and not marked
         said = (issue.rule, issue.outcome, _CELL.sub("", issue.message))
         kept.setdefault(said if alike else (number,), []).append(issue)
     return [_counted(one, len(more)) if more else one for one, *more in kept.values()]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rocmend.codeobject.hip import Failure, HipFailure, Toolchain, check_syntax, compile_hip
+from rocmend.codeobject.hip import Failure, HipFailure, Toolchain, check_syntax, compile_hip, compiler
 
 SOURCE = b"__global__ void k() {}"
 Misbehaving = Callable[[str], Toolchain]
@@ -29,6 +29,15 @@ def test_a_compiler_that_hangs_is_ended_with_its_children(misbehaving: Misbehavi
     size = alive.stat().st_size
     time.sleep(0.5)
     assert alive.stat().st_size == size, "a process of the compiler's group is still there"
+
+
+def test_a_compiler_that_stands_still_is_ended_long_before_its_time(
+    misbehaving: Misbehaving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compiler, "STALL_LIMIT_S", 0.5)
+    made = failure(misbehaving("sleep 600"), time_limit_s=500)
+    assert made.reason is Failure.TIMED_OUT
+    assert "used no CPU time" in made.message
 
 
 @pytest.mark.parametrize(

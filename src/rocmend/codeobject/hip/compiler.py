@@ -25,10 +25,13 @@ from rocmend.core.scratch import ScratchFolder
 from rocmend.core.stall import StallClock
 from rocmend.core.supervise import CommandResult, Ending, run_command
 
-__all__ = ["TIME_LIMIT_S", "check_syntax", "compile_hip"]
+__all__ = ["STALL_LIMIT_S", "TIME_LIMIT_S", "check_syntax", "compile_hip"]
 
-TIME_LIMIT_S = 300.0
-"""A translation unit of templates can take minutes; one that takes longer is not worth waiting for by default."""
+TIME_LIMIT_S = 3600.0
+"""A translation unit of templates can take minutes, on a loaded machine an hour; an optimizer in a loop never ends."""
+
+STALL_LIMIT_S = 120.0
+"""A compiler that uses no CPU time for so long waits for what will not come."""
 
 SOURCE_NAME = "<source>"
 _SAYS_NOTHING_ELSE = ("-fno-caret-diagnostics", "-fno-color-diagnostics", "-ferror-limit=50")
@@ -301,7 +304,7 @@ def _constants(job: _Job) -> tuple[str, ...]:
 
 
 def _run(job: _Job, argv: list[str]) -> CommandResult:
-    done = run_command(argv, time_limit_s=job.left_s())
+    done = run_command(argv, time_limit_s=job.left_s(), stall_limit_s=STALL_LIMIT_S)
     job.clock.leave_out(done.stalled_s)
     return done
 
@@ -322,13 +325,14 @@ def _refused(job: _Job, tool: str, said: CommandResult) -> HipFailure:
     diagnostics, _ = _told(job, text)
     errors = [one for one in diagnostics if one.level is Level.ERROR]
     if said.ending is Ending.TIMEOUT:
-        return _failure(
-            job,
-            Failure.TIMED_OUT,
-            f"{tool} did not come to an end in time and was ended after {job.time_ms() / 1000:.0f} s.",
-            text,
-            next_step="Give it more time, or a smaller translation unit.",
+        still = job.clock.now(math.inf) < job.deadline
+        why, next_step = (
+            (f"used no CPU time for {STALL_LIMIT_S:.0f} s", "Look for what it waits for: a file system or a pipe.")
+            if still
+            else ("did not come to an end in time", "Give it more time, or a smaller translation unit.")
         )
+        message = f"{tool} {why} and was ended after {job.time_ms() / 1000:.0f} s."
+        return _failure(job, Failure.TIMED_OUT, message, text, next_step=next_step)
     if said.ending in {Ending.NOT_FOUND, Ending.NOT_EXECUTABLE, Ending.NOT_STARTED}:
         return _failure(job, Failure.CRASHED, f"{said.argv[0]} does not start: {said.stderr or said.ending}.", text)
     if said.ending is Ending.FLOODED:

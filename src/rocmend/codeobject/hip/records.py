@@ -52,7 +52,7 @@ class Failure(StrEnum):
     MISSING_HEADER = "missing-header"
     """The first error is a header that is not here: nothing is known of the source itself."""
     TIMED_OUT = "timed-out"
-    """It did not come to an end within its time limit and was ended."""
+    """It stood still, or did not come to an end within its time limit, and was ended."""
     CRASHED = "crashed"
     """The compiler crashed, or ended without an error and without a result."""
     UNREADABLE = "unreadable"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
@@ -16,8 +17,10 @@ from rocmend.port.records import Edit
 
 __all__ = ["CudaFile"]
 
-_WORDS_SHOWN = 60
-"""Characters of a directive that are shown in a message."""
+_WORDS_SHOWN = 160
+"""Characters of a directive that are shown in a message; a longer one is cut before an operand."""
+
+_OPERANDS = re.compile(r"\s*(?:&&|\|\|)|\s+")
 
 
 class CudaFile:
@@ -278,7 +281,10 @@ class CudaFile:
         first, last = self.tokens[directive.first], self.tokens[directive.last - 1]
         words = self.data[first.start : last.end].replace(b"\\\n", b" ").replace(b"\\\r\n", b" ")
         text = " ".join(words.decode("utf-8", "replace").split())
-        return text if len(text) <= _WORDS_SHOWN else text[: _WORDS_SHOWN - 3] + "..."
+        if len(text) <= _WORDS_SHOWN:
+            return text
+        cuts = [one.start() for one in _OPERANDS.finditer(text) if 0 < one.start() <= _WORDS_SHOWN - 4]
+        return f"{text[: cuts[-1] if cuts else _WORDS_SHOWN - 4]} ..."
 
     @cached_property
     def includes(self) -> list[tuple[bytes, int]]:

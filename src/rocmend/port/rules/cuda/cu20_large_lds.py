@@ -51,6 +51,7 @@ _ATTRIBUTE = b"cudaFuncAttributeMaxDynamicSharedMemorySize"
         "template <int N>\n__global__ void k() {\n  __shared__ float tile[N][1024];\n}\n",
         "void f() { cudaFuncSetAttribute(k, cudaFuncAttributeMaxDynamicSharedMemorySize, 32 * 1024); }\n",
     ),
+    once=True,
     invalid=(
         Case("#define N 128\n__global__ void k() {\n  __shared__ float a[N][N];\n  __shared__ int b[1];\n}\n", None),
         Case("void f() { cudaFuncSetAttribute(k, cudaFuncAttributeMaxDynamicSharedMemorySize, 96 * 1024); }\n", None),
