@@ -338,6 +338,24 @@ def test_wrong_text_gets_no_figure(bench: Bench, tmp_path: Path) -> None:
     assert rows["pp512", "cpu"]["verdict"] == "pass"
 
 
+@pytest.mark.slow
+def test_the_output_is_checked_with_the_batch_size_that_is_measured(bench: Bench, tmp_path: Path) -> None:
+    fake.write_program(tmp_path)
+    right = "Mercury, Venus, Earth and Mars"
+    texts = {"ROCm0": right, "ROCm0-ub1024": "GGGG GGGG " * 8, "none": right}
+    fake.write_completion(tmp_path, texts)
+    words = ("--generate", "", "--backend", "rocm", "--ubatch", "512,1024")
+    rows = bench(*words, code=1)
+    assert [row["verdict"] for row in rows.values()] == ["pass", "wrong-output"]
+    fake.write_completion(tmp_path, texts, batch=False)
+    rows = bench(*words, "--depth", "0")
+    said = [row["prepared"]["detail"]["output"]["said"] for row in rows.values()]  # type: ignore[index]
+    assert said == [
+        f"llama-completion: the same text as on the CPU (without -ub {size}, which it has no option for)"
+        for size in (512, 1024)
+    ]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

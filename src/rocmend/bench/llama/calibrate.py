@@ -144,7 +144,7 @@ class Calibrator:
         known = {name: self.last[name] for name in names if name in self.last}
         fastest = next(iter(_fastest_first(known)), "")
         size = self.sizes[fastest].options.get("ubatch", 0) if fastest else 0
-        if not size or not self.build.help.has("-b", "--batch-size") or size >= default_batch(self.build):
+        if not size or not self.build.help.has("-b", "--batch-size") or size >= default_batch(self.build.help):
             return None
         return _Size(f"{size} (b={size})", {"ubatch": size, "batch": size})
 
