@@ -15,14 +15,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.bench import fake_llama as fake
 
+from rocmend.bench.calibration import Calibration, Tried
 from rocmend.bench.llama.backends import Backend, find_backends
 from rocmend.bench.llama.build import Build, Device, Help, parse_help
 from rocmend.bench.llama.check import compare_perplexities, compare_texts, garbage
 from rocmend.bench.llama.gguf import read_model
 from rocmend.bench.llama.offload import Computed, judge, read_computed
 from rocmend.bench.llama.options import Chosen
+from rocmend.bench.records import BenchRun
+from rocmend.cli.views.bench_calibration import calibrations
 from rocmend.core.errors import DataError, UsageError
 from rocmend.core.verdict import Verdict
+from rocmend.report import markdown
+from rocmend.report.document import Document
 
 from .conftest import Done
 
@@ -142,6 +147,10 @@ def test_the_default_stays_where_nothing_is_shown_to_be_faster(
     words = ("bench", "llama", "--model", model, "--build", tmp_path, "--quick", "--time", "10ms", "--no-store")
     shown = installed(*words, "--calibrate", "--backend", "rocm", "--generate", "")
     assert "512 stays, the build's default: no other is shown to be" in " ".join(shown.out.split())
+    words4096 = ("--calibrate", "--backend", "rocm", "--generate", "", "--ubatch", "512,3000,8192", "--json")
+    (found,) = json.loads(installed(*words, *words4096).out)["data"]["calibrations"]
+    assert (found["test"], found["sizes"]) == ("pp4096", [512, 3000, 8192])  # the model's context is 4096
+    assert [one["name"] for one in found["tried"] if one["verdict"] != "pass"] == ["8192"]
     fake.write_program(tmp_path, old=True, faults={"speeds": ""})
     old = installed(*words, "--calibrate", "--backend", "rocm", "--generate", "", "--ubatch", "256,1024", "--json")
     (found,) = json.loads(old.out)["data"]["calibrations"]
@@ -150,6 +159,33 @@ def test_the_default_stays_where_nothing_is_shown_to_be_faster(
     fallen = installed(*words, "--calibrate", "--backend", "rocm", "--generate", "", "--format", "json")
     (found,) = json.loads(fallen.out)["data"]["calibrations"]
     assert (found["tried"], found["chosen"], found["text"].partition(":")[0]) == ([], {}, "silent-cpu-fallback")
+
+
+def test_what_was_tried_is_shown_with_how_it_ended() -> None:
+    def shown(chosen: dict[str, int], verdict: Verdict, *tried: Tried) -> list[list[str]]:
+        base = "1024" if verdict is Verdict.PASS else ""
+        found = Calibration(
+            "rocm", "ubatch", "llama/m/pp2048", "pp2048", "tok/s", chosen, base, "text", tried, verdict=verdict
+        )
+        run = BenchRun("", "llama", "llama.cpp", (), (), calibrations=(found,))
+        text = markdown.render(Document("llama.cpp", blocks=tuple(calibrations(run))))
+        return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if "|" in line]
+
+    oom = Tried("default", {}, Verdict.OOM, "no memory is left", rounds=3)
+    taken = Tried("1024", {"ubatch": 1024}, Verdict.PASS, figure=9.0, rounds=3)
+    slow = Tried("64", {"ubatch": 64}, Verdict.PASS, figure=1.0)
+    rows = shown({"ubatch": 1024}, Verdict.PASS, oom, slow, taken)
+    assert [rows[0], *rows[2:]] == [
+        ["ubatch", "tok/s", "against 1024", "rounds"],
+        ["default", "oom", "no memory is left", "3"],
+        ["64", "1.000", "out before the last round", "1"],
+        ["1024, taken", "9.000", "", "3"],
+    ]
+    rows = shown({}, Verdict.OOM, oom)
+    assert [rows[0], *rows[2:]] == [
+        ["ubatch", "tok/s", "reason", "rounds"],
+        ["default", "oom", "no memory is left", "3"],
+    ]
 
 
 def test_each_gpu_and_all_of_them_are_measured(bench: Bench, tmp_path: Path) -> None:
@@ -302,6 +338,24 @@ def test_wrong_text_gets_no_figure(bench: Bench, tmp_path: Path) -> None:
     assert rows["pp512", "cpu"]["verdict"] == "pass"
 
 
+@pytest.mark.slow
+def test_the_output_is_checked_with_the_batch_size_that_is_measured(bench: Bench, tmp_path: Path) -> None:
+    fake.write_program(tmp_path)
+    right = "Mercury, Venus, Earth and Mars"
+    texts = {"ROCm0": right, "ROCm0-ub1024": "GGGG GGGG " * 8, "none": right}
+    fake.write_completion(tmp_path, texts)
+    words = ("--generate", "", "--backend", "rocm", "--ubatch", "512,1024")
+    rows = bench(*words, code=1)
+    assert [row["verdict"] for row in rows.values()] == ["pass", "wrong-output"]
+    fake.write_completion(tmp_path, texts, batch=False)
+    rows = bench(*words, "--depth", "0")
+    said = [row["prepared"]["detail"]["output"]["said"] for row in rows.values()]  # type: ignore[index]
+    assert said == [
+        f"llama-completion: the same text as on the CPU (without -ub {size}, which it has no option for)"
+        for size in (512, 1024)
+    ]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -311,6 +365,7 @@ def test_wrong_text_gets_no_figure(bench: Bench, tmp_path: Path) -> None:
         (("--split-mode", "row"), "no build finds several GPUs"),
         (("--tensor-split", "3"), "3/1"),
         (("--prompt", "", "--generate", ""), "nothing is left"),
+        (("--calibrate", "--select", "*tg128"), "--select leaves none"),
     ],
 )
 def test_what_cannot_be_is_a_usage_error(

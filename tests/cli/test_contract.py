@@ -251,7 +251,7 @@ def test_parameters_are_a_size_and_what_was_assumed_is_said(rocmend: Run, machin
         (["store", "ls", "--kind", "foo"], (2, "no kind of evidence is called 'foo'")),
         (["store", "ls", "--kind", "prob"], (2, "Did you mean probe?")),
         (["store", "show", "x"], (2, "there is no store at")),
-        (["store", "gc"], (2, "there is no store at")),
+        (["store", "gc"], (0, "No record was removed.")),
         (["store", "rm", "x"], (2, "there is no store at")),
         (["probe", "diff", "last", "last"], (2, "there is no store at")),
         (["kb", "search", "zzzxx"], (0, "No entry has any of these words.")),
