@@ -224,7 +224,10 @@ def test_two_hosts_measure_and_their_runs_are_compared(lab: Lab) -> None:
     hosts = {}
     for name in ("one", "two"):
         (lab.folder / f"tmp-{name}").mkdir()
-        hosts[name] = {"rocmend": real, "env": {"TMPDIR": str(lab.folder / f"tmp-{name}"), "OMP_NUM_THREADS": "1"}}
+        hosts[name] = {
+            "rocmend": real,
+            "env": {"ROCMEND_LOCKS": str(lab.folder / f"tmp-{name}"), "OMP_NUM_THREADS": "1"},
+        }
     lab.name_hosts(hosts)
     done, found = lab.measure(*SMALL)
     assert done.code == 0, (done.out, done.err)
