@@ -506,3 +506,15 @@ def test_settings_for_a_gpu_elsewhere_are_for_no_container_unless_one_is_written
 def test_what_is_to_be_unset_later_is_not_called_worth_measuring(installed: Run) -> None:
     told = installed("env", "--for", "llama.cpp", "--machine", "strix-halo").out
     assert told.index("# --- Later") < told.index("# unset HSA_OVERRIDE") < told.index("# --- Optional")
+
+
+def test_a_long_check_stands_in_lines_and_is_the_same_program(installed: Run) -> None:
+    asked = ("doctor", "--machine", "strix-halo", "--format")
+    checks = [step.get("check", "") for step in data(installed(*asked, "json"))["plan"]["steps"]]
+    (loop,) = [check for check in checks if "; do " in check]
+    page = installed(*asked, "md").out
+    shown = next(block for block in page.split("```") if block.startswith("bash\n{ ! for p in ")).removeprefix("bash\n")
+    assert max(map(len, shown.splitlines())) < 160 < len(loop)
+    outcomes = [subprocess.run(["sh", "-c", text], capture_output=True, check=False) for text in (loop, shown)]
+    assert outcomes[0].stdout == outcomes[1].stdout
+    assert outcomes[0].returncode == outcomes[1].returncode

@@ -69,6 +69,8 @@ def test_strix_halo_put_right_for_pytorch(settings: Settings) -> None:
     lines = settings("strix-halo-healthy", "pytorch")
     assert firm(lines) == {"TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL": "1"}
     assert optional(lines)["ROCBLAS_USE_HIPBLASLT"] == "0"
+    assert optional(lines)["PYTORCH_ALLOC_CONF"] == "expandable_segments:True"
+    assert "disputed" in lines["PYTORCH_ALLOC_CONF"].why
     assert "HSA_ENABLE_SDMA" not in lines, "ROCm 7.2 and later do not need it"
     assert "32.7" in lines["ROCBLAS_USE_HIPBLASLT"].why
     assert "27.2" in lines["ROCBLAS_USE_HIPBLASLT"].why
