@@ -77,13 +77,23 @@ def write_program(folder: Path, *, old: bool = False, faults: dict[str, str] | N
     return program
 
 
-def write_completion(folder: Path, texts: dict[str, str]) -> Path:
-    """Write a llama-completion that generates a text by device."""
+def write_completion(folder: Path, texts: dict[str, str], *, batch: bool = True) -> Path:
+    """Write a llama-completion that generates a text by device, or by device and physical batch: ``ROCm0-ub1024``.
+
+    Args:
+        folder: Where it is put.
+        texts: What it generates.
+        batch: It has an option for the physical batch.
+    """
     program = folder / "llama-completion"
+    options = ["-m, --model FNAME", "-dev, --device D", "-no-cnv, --no-conversation", "-ngl, --gpu-layers N"]
+    options += ["-ub, --ubatch-size N"] if batch else []
     program.write_text(
-        f"#!{sys.executable}\nimport sys\nif '--help' in sys.argv:\n    print('-m, --model FNAME\\n-dev, --device D\\n"
-        "-no-cnv, --no-conversation\\n-ngl, --gpu-layers N')\nelse:\n"
-        f"    print({texts!r}[sys.argv[sys.argv.index('-dev') + 1]])\n"
+        f"#!{sys.executable}\nimport sys\nwords, texts = sys.argv, {texts!r}\n"
+        f"if '--help' in words:\n    print(*{options!r}, sep='\\n')\n"
+        "else:\n    device = words[words.index('-dev') + 1]\n"
+        "    size = f\"-ub{words[words.index('-ub') + 1]}\" if '-ub' in words else ''\n"
+        "    print(texts.get(device + size) or texts[device])\n"
     )
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     return program

@@ -48,14 +48,16 @@ def found(
     speeds: dict[int, float],
     seed: int = 1,
     effort: Effort = STANDARD,
+    *,
     fault: Fault = lambda _size: None,
     build_help: Help = HELP,
+    sizes: tuple[int, ...] = SIZES,
 ) -> Calibration | None:
     draw = random.Random(seed)  # noqa: S311  it draws times
     beginning = Beginning(("rocm",), effort, (), lambda _found: None, lambda _text: None, lambda: False)
     build = Build("", Path("llama-bench"), build_help)
     return Calibrator(
-        "rocm", CASE, build, SIZES, lambda options, _: _Simulated(options, speeds, draw, fault), beginning
+        "rocm", CASE, build, sizes, lambda options, _: _Simulated(options, speeds, draw, fault), beginning
     ).find()
 
 
@@ -113,6 +115,22 @@ def test_a_size_that_fails_is_out_and_one_that_resets_the_gpu_ends_it() -> None:
         Verdict.UNSUPPORTED,
         Verdict.PASS,
     ]
+
+
+def test_few_sizes_are_tried_with_a_small_logical_batch_too_and_those_above_the_prompt_not_at_all() -> None:
+    started: set[int] = set()
+    one = found({1024: 1.3}, fault=started.add, sizes=(1024, 4096))
+    assert one is not None
+    assert started == {512, 1024}
+    by = {item.name: item for item in one.tried}
+    assert [*by] == ["512", "1024", "1024 (b=1024)", "4096"]
+    assert by["1024 (b=1024)"].comparison is not None
+    assert (by["4096"].verdict, by["4096"].rounds, "room for 2048 tokens" in by["4096"].reason) == (
+        Verdict.UNSUPPORTED,
+        0,
+        True,
+    )
+    assert "4096 left out, the context has no room for it" in one.text
 
 
 def test_what_was_found_is_taken_again_only_where_it_was_asked_for_so() -> None:

@@ -21,14 +21,23 @@ from tests.runner_remote.conftest import Server, server
 from tests.runner_remote.fake_cluster import FakeCluster, ended, running
 
 from rocmend import __version__
+from rocmend.bench.calibration import Calibration
+from rocmend.bench.calibration import evidence_of as calibration_evidence
+from rocmend.bench.case import Case
 from rocmend.bench.fleet.health import Checkup
+from rocmend.bench.fleet.host import _figures
 from rocmend.bench.fleet.messages import Ended, Health, Hello, Joiner, Message, Part, Ran, line_of, message_in, parts_of
 from rocmend.bench.fleet.places import Defaults, read_hosts
 from rocmend.bench.fleet.run import run_fleet
 from rocmend.bench.fleet.state import Notes, State
 from rocmend.bench.lock import measuring
+from rocmend.bench.records import Measured, evidence_of
+from rocmend.bench.run import new_group
+from rocmend.bench.session import Prepared
+from rocmend.bench.stats import summarize
 from rocmend.core.errors import RocmendError
 from rocmend.core.supervise import CommandResult, Ending
+from rocmend.core.verdict import Verdict
 from rocmend.runner.kernel import KernelLine, KernelLog
 from rocmend.runner.spec import Kubernetes, Ssh
 from rocmend.store.store import Store
@@ -215,7 +224,10 @@ def test_two_hosts_measure_and_their_runs_are_compared(lab: Lab) -> None:
     hosts = {}
     for name in ("one", "two"):
         (lab.folder / f"tmp-{name}").mkdir()
-        hosts[name] = {"rocmend": real, "env": {"TMPDIR": str(lab.folder / f"tmp-{name}"), "OMP_NUM_THREADS": "1"}}
+        hosts[name] = {
+            "rocmend": real,
+            "env": {"ROCMEND_LOCKS": str(lab.folder / f"tmp-{name}"), "OMP_NUM_THREADS": "1"},
+        }
     lab.name_hosts(hosts)
     done, found = lab.measure(*SMALL)
     assert done.code == 0, (done.out, done.err)
@@ -363,6 +375,31 @@ def test_uncorrected_memory_errors_since_the_last_check_are_a_problem(tmp_path: 
     assert not checkup.check("before").problems
     counter.write_text("ue: 5\nce: 99\n")
     assert checkup.check("after").problems == ("memory: 2 uncorrected errors since the last check",)
+
+
+def test_what_was_found_before_a_run_that_was_ended_is_no_figure(tmp_path: Path) -> None:
+    path = tmp_path / "evidence.sqlite"
+    case = Case("llama/m/pp512", "llama", {}, "tok/s", 512)
+    with Store.open(path) as store:
+        group = new_group("llama")
+        calibration = Calibration(
+            "rocm",
+            "ubatch",
+            case.id,
+            "pp512",
+            "tok/s",
+            {"ubatch": 512},
+            "512",
+            "512 stays",
+            (),
+            started_at="2026-01-31",
+        )
+        store.add(calibration_evidence(calibration, group, "llama", {}))
+        found = Measured(
+            case, Verdict.PASS, "", Prepared(Verdict.PASS), ((1.0,),), summarize([(1.0,)]), "2026-01-31", 1.0
+        )
+        store.add(evidence_of(found, group))
+    assert _figures(path, "llama") == 1
 
 
 def test_an_archive_comes_whole_or_not_at_all() -> None:

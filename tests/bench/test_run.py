@@ -112,6 +112,22 @@ def test_a_run_goes_on_where_it_was_cut_short(tmp_path: Path) -> None:
     assert not any("made/a" in line for line in second.log)
 
 
+def test_a_run_is_neither_widened_nor_called_complete_where_cases_are_others_now(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "evidence.sqlite") as store:
+        first = run_suite(_Suite(_case("a")), effort=EFFORT, store=store)
+        more = _Suite(_case("a"), _case("c"))
+        again = run_suite(more, effort=EFFORT, store=store, resume=first.group)
+        assert ([one.case.id for one in again.results], again.resumed) == (["made/a"] * 2, 2)
+        assert not any("made/c" in line for line in more.log)
+        done: list[int] = []
+        suite = _Suite(_case("a"), _case("b"))
+        cut = run_suite(suite, effort=EFFORT, store=store, on_result=lambda *_: done.append(1), stop=lambda: bool(done))
+        less = run_suite(_Suite(_case("c")), effort=EFFORT, store=store, resume=cut.group)
+    assert [one.case.id for one in less.results] == ["made/a"] * 2
+    assert less.not_run == ("made/b @ fast", "made/b @ slow")
+    assert any(note.startswith("Begun with, and not there any more: made/b @ fast") for note in less.notes)
+
+
 @pytest.mark.parametrize("verdict", [Verdict.GPU_RESET, Verdict.PASS])
 @pytest.mark.parametrize(
     ("resets_at", "starts", "figures"),

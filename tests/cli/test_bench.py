@@ -278,7 +278,7 @@ def test_a_store_that_cannot_be_made_names_the_way_out(installed: Run) -> None:
     done = installed(*SMALL, ROCMEND_HOME="/proc/none")
     assert (done.code, done.out) == (2, "")
     said = " ".join(done.err.split())
-    assert "[/proc/none/evidence.sqlite] The store can't be opened: No such file or directory" in said
+    assert "[/proc/none/evidence.sqlite] The store can't be used: No such file or directory" in said
     assert "--store or ROCMEND_HOME" in said
     assert "--no-store" in said
 

@@ -15,13 +15,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.bench import fake_llama as fake
 
-from rocmend.bench.llama.backends import Backend
-from rocmend.bench.llama.build import parse_help
+from rocmend.bench.calibration import Calibration, Tried
+from rocmend.bench.llama.backends import Backend, find_backends
+from rocmend.bench.llama.build import Build, Device, Help, parse_help
 from rocmend.bench.llama.check import compare_perplexities, compare_texts, garbage
 from rocmend.bench.llama.gguf import read_model
 from rocmend.bench.llama.offload import Computed, judge, read_computed
-from rocmend.core.errors import DataError
+from rocmend.bench.llama.options import Chosen
+from rocmend.bench.records import BenchRun
+from rocmend.cli.views.bench_calibration import calibrations
+from rocmend.core.errors import DataError, UsageError
 from rocmend.core.verdict import Verdict
+from rocmend.report import markdown
+from rocmend.report.document import Document
 
 from .conftest import Done
 
@@ -141,6 +147,10 @@ def test_the_default_stays_where_nothing_is_shown_to_be_faster(
     words = ("bench", "llama", "--model", model, "--build", tmp_path, "--quick", "--time", "10ms", "--no-store")
     shown = installed(*words, "--calibrate", "--backend", "rocm", "--generate", "")
     assert "512 stays, the build's default: no other is shown to be" in " ".join(shown.out.split())
+    words4096 = ("--calibrate", "--backend", "rocm", "--generate", "", "--ubatch", "512,3000,8192", "--json")
+    (found,) = json.loads(installed(*words, *words4096).out)["data"]["calibrations"]
+    assert (found["test"], found["sizes"]) == ("pp4096", [512, 3000, 8192])  # the model's context is 4096
+    assert [one["name"] for one in found["tried"] if one["verdict"] != "pass"] == ["8192"]
     fake.write_program(tmp_path, old=True, faults={"speeds": ""})
     old = installed(*words, "--calibrate", "--backend", "rocm", "--generate", "", "--ubatch", "256,1024", "--json")
     (found,) = json.loads(old.out)["data"]["calibrations"]
@@ -149,6 +159,33 @@ def test_the_default_stays_where_nothing_is_shown_to_be_faster(
     fallen = installed(*words, "--calibrate", "--backend", "rocm", "--generate", "", "--format", "json")
     (found,) = json.loads(fallen.out)["data"]["calibrations"]
     assert (found["tried"], found["chosen"], found["text"].partition(":")[0]) == ([], {}, "silent-cpu-fallback")
+
+
+def test_what_was_tried_is_shown_with_how_it_ended() -> None:
+    def shown(chosen: dict[str, int], verdict: Verdict, *tried: Tried) -> list[list[str]]:
+        base = "1024" if verdict is Verdict.PASS else ""
+        found = Calibration(
+            "rocm", "ubatch", "llama/m/pp2048", "pp2048", "tok/s", chosen, base, "text", tried, verdict=verdict
+        )
+        run = BenchRun("", "llama", "llama.cpp", (), (), calibrations=(found,))
+        text = markdown.render(Document("llama.cpp", blocks=tuple(calibrations(run))))
+        return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if "|" in line]
+
+    oom = Tried("default", {}, Verdict.OOM, "no memory is left", rounds=3)
+    taken = Tried("1024", {"ubatch": 1024}, Verdict.PASS, figure=9.0, rounds=3)
+    slow = Tried("64", {"ubatch": 64}, Verdict.PASS, figure=1.0)
+    rows = shown({"ubatch": 1024}, Verdict.PASS, oom, slow, taken)
+    assert [rows[0], *rows[2:]] == [
+        ["ubatch", "tok/s", "against 1024", "rounds"],
+        ["default", "oom", "no memory is left", "3"],
+        ["64", "1.000", "out before the last round", "1"],
+        ["1024, taken", "9.000", "", "3"],
+    ]
+    rows = shown({}, Verdict.OOM, oom)
+    assert [rows[0], *rows[2:]] == [
+        ["ubatch", "tok/s", "reason", "rounds"],
+        ["default", "oom", "no memory is left", "3"],
+    ]
 
 
 def test_each_gpu_and_all_of_them_are_measured(bench: Bench, tmp_path: Path) -> None:
@@ -301,6 +338,24 @@ def test_wrong_text_gets_no_figure(bench: Bench, tmp_path: Path) -> None:
     assert rows["pp512", "cpu"]["verdict"] == "pass"
 
 
+@pytest.mark.slow
+def test_the_output_is_checked_with_the_batch_size_that_is_measured(bench: Bench, tmp_path: Path) -> None:
+    fake.write_program(tmp_path)
+    right = "Mercury, Venus, Earth and Mars"
+    texts = {"ROCm0": right, "ROCm0-ub1024": "GGGG GGGG " * 8, "none": right}
+    fake.write_completion(tmp_path, texts)
+    words = ("--generate", "", "--backend", "rocm", "--ubatch", "512,1024")
+    rows = bench(*words, code=1)
+    assert [row["verdict"] for row in rows.values()] == ["pass", "wrong-output"]
+    fake.write_completion(tmp_path, texts, batch=False)
+    rows = bench(*words, "--depth", "0")
+    said = [row["prepared"]["detail"]["output"]["said"] for row in rows.values()]  # type: ignore[index]
+    assert said == [
+        f"llama-completion: the same text as on the CPU (without -ub {size}, which it has no option for)"
+        for size in (512, 1024)
+    ]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -310,6 +365,7 @@ def test_wrong_text_gets_no_figure(bench: Bench, tmp_path: Path) -> None:
         (("--split-mode", "row"), "no build finds several GPUs"),
         (("--tensor-split", "3"), "3/1"),
         (("--prompt", "", "--generate", ""), "nothing is left"),
+        (("--calibrate", "--select", "*tg128"), "--select leaves none"),
     ],
 )
 def test_what_cannot_be_is_a_usage_error(
@@ -320,6 +376,36 @@ def test_what_cannot_be_is_a_usage_error(
     done = installed("bench", "llama", "--model", model, "--build", tmp_path, *words)
     assert (done.code, done.out) == (2, "")
     assert said in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--device", "ROCm0/ROCm0"), "'ROCm0/ROCm0' names a GPU twice"),
+        (("--device", "ROCm0", "--backend", "cpu"), "'ROCm0' is no device of the CPU"),
+        (("--tensor-split", "1/1/1"), "1/1/1 is 3 shares, but rocm:0+1 has 2 GPUs"),
+        (("--split-mode", "row", "--device", "ROCm0"), "--device names no two GPUs together"),
+    ],
+)
+def test_gpus_that_cannot_be_are_a_usage_error(
+    installed: Callable[..., Done], tmp_path: Path, words: tuple[str, ...], said: str
+) -> None:
+    fake.write_program(tmp_path, faults={"gpus": "2"})
+    model = fake.write_model(tmp_path / "m.gguf")
+    done = installed("bench", "llama", "--model", model, "--build", tmp_path, *words)
+    assert (done.code, done.out) == (2, "")
+    assert said in " ".join(done.err.split())
+
+
+def test_gpus_of_two_back_ends_are_no_group(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    found = [Device("ROCm0", "Radeon"), Device("Vulkan0", "Radeon (RADV)")]
+    monkeypatch.setattr(Build, "devices", lambda _build, _env: found)
+    build = Build("", tmp_path, Help({"-dev": ""}))
+    assert [one.name for one in find_backends(build, (), devices=("Vulkan0",))[0]] == ["vulkan", "cpu"]
+    with pytest.raises(UsageError, match="different back ends"):
+        find_backends(build, (), devices=("ROCm0/Vulkan0",))
+    with pytest.raises(UsageError, match="It has: Vulkan0"):
+        find_backends(build, (), ("vulkan",), ("ROCm0",))
 
 
 def test_what_is_no_model_or_no_build_is_said(installed: Callable[..., Done], tmp_path: Path) -> None:
@@ -351,6 +437,7 @@ def test_the_device_is_read_from_the_buffers() -> None:
         "load_tensors: offloaded 3/3 layers to GPU",
         "load_tensors:   CPU_Mapped model buffer size =     0.04 MiB",
         "load_tensors:      Vulkan0 model buffer size =     0.18 MiB",
+        "load_tensors:      Vulkan1 model buffer size =     1.2.3 MiB",
         "sched_reserve:    Vulkan0 compute buffer size =     0.16 MiB",
         "sched_reserve: Vulkan_Host compute buffer size =     0.06 MiB",
     ]
@@ -383,6 +470,24 @@ def test_where_a_run_computed_is_held_against_what_was_asked_for(
     backend: Backend, computed: Computed, said: str
 ) -> None:
     fault = judge(backend, computed, None).fault
+    assert (said in fault) if said else not fault
+
+
+@pytest.mark.parametrize(
+    ("shares", "holding", "said"),
+    [
+        ("1/0", ("ROCm0",), ""),
+        ("0/1", ("ROCm1",), ""),
+        ("0/1", ("ROCm0",), "ROCm1 was asked for"),
+        ("1/1", ("ROCm0", "ROCm1"), ""),
+        ("1/0.0", ("ROCm0", "ROCm1"), "ROCm0 was asked for"),
+        ("0/0", ("ROCm0", "ROCm1"), ""),
+        ("", ("ROCm0",), "ROCm0 and ROCm1 were asked for"),
+    ],
+)
+def test_a_gpu_without_a_share_holds_no_weights(shares: str, holding: tuple[str, ...], said: str) -> None:
+    computed = Computed(holding[0], buffers=dict.fromkeys(holding, 9.0), used=holding)
+    fault = judge(Backend("rocm:0+1", "ROCm0/ROCm1"), computed, None, Chosen(tensor_split=shares)).fault
     assert (said in fault) if said else not fault
 
 

@@ -483,3 +483,38 @@ def test_what_rocmend_itself_needs_is_no_rocm(installed: Run, no_gpu: Path) -> N
     told = installed("doctor", "--machine", str(no_gpu), "--json").out
     assert "rocm-bootstrap" not in told
     assert "rocm-bootstrap" not in installed("machine", "show", "--machine", str(no_gpu)).out
+
+
+def test_the_allocator_has_one_variable_and_its_dispute_is_said(installed: Run) -> None:
+    told = installed("env", "--for", "pytorch", "--target", "strix-halo").out
+    said, _, rest = told.partition("# export PYTORCH_ALLOC_CONF=expandable_segments:True")
+    assert rest
+    assert "disputed" in said.rpartition("\n\n")[2]
+    vllm = installed("env", "--for", "vllm", "--target", "mi300x").out
+    assert "# export PYTORCH_ALLOC_CONF=expandable_segments:True" in vllm
+    for page in (told, vllm):
+        assert "CUDA_ALLOC" not in page
+        assert "HIP_ALLOC" not in page
+
+
+def test_settings_for_a_gpu_elsewhere_are_for_no_container_unless_one_is_written(installed: Run) -> None:
+    asked = ("env", "--for", "pytorch", "--target", "strix-halo")
+    assert "TRITON_CACHE_DIR" not in installed(*asked).out
+    assert "TRITON_CACHE_DIR" in installed(*asked, "--shell", "docker").out
+
+
+def test_what_is_to_be_unset_later_is_not_called_worth_measuring(installed: Run) -> None:
+    told = installed("env", "--for", "llama.cpp", "--machine", "strix-halo").out
+    assert told.index("# --- Later") < told.index("# unset HSA_OVERRIDE") < told.index("# --- Optional")
+
+
+def test_a_long_check_stands_in_lines_and_is_the_same_program(installed: Run) -> None:
+    asked = ("doctor", "--machine", "strix-halo", "--format")
+    checks = [step.get("check", "") for step in data(installed(*asked, "json"))["plan"]["steps"]]
+    (loop,) = [check for check in checks if "; do " in check]
+    page = installed(*asked, "md").out
+    shown = next(block for block in page.split("```") if block.startswith("bash\n{ ! for p in ")).removeprefix("bash\n")
+    assert max(map(len, shown.splitlines())) < 160 < len(loop)
+    outcomes = [subprocess.run(["sh", "-c", text], capture_output=True, check=False) for text in (loop, shown)]
+    assert outcomes[0].stdout == outcomes[1].stdout
+    assert outcomes[0].returncode == outcomes[1].returncode

@@ -7,9 +7,10 @@ from typing import Any
 from tests.doctor.conftest import build_machine
 
 from rocmend.cli.views.diagnosis import finding_card
-from rocmend.cli.views.overview import machine_pictures
+from rocmend.cli.views.overview import area_tiles, machine_pictures
 from rocmend.core.records import Finding, Severity
 from rocmend.core.units import GIB
+from rocmend.doctor.areas import Area, AreaState
 from rocmend.doctor.records import Diagnosis, GpuSummary
 from rocmend.report.document import Bars, Ranges, Stacks, Tone, Topology
 
@@ -88,3 +89,11 @@ def test_a_finding_names_its_gpu_only_where_there_are_several() -> None:
     for count, title in ((1, "It hangs"), (2, "It hangs (GPU 1)")):
         gpus = tuple(GpuSummary(index) for index in range(count))
         assert finding_card(finding, Diagnosis("m", "", None, gpus, (finding,), (), 0)).title == title
+
+
+def test_an_area_that_is_well_has_no_finding_under_it() -> None:
+    finding = Finding("old-name", "A parameter is deprecated", Severity.ADVICE)
+    areas = [Area("Memory", state, "62 GiB", ("old-name",)) for state in (AreaState.OK, AreaState.ATTENTION)]
+    well, warned = area_tiles(areas, [finding]).tiles
+    assert well.note == ""
+    assert warned.note == "A parameter is deprecated"

@@ -27,7 +27,7 @@ MACHINES = (
 )
 FAMILIES = {
     "ROCBLAS_USE_HIPBLASLT": ("gfx1151",),
-    "PYTORCH_HIP_ALLOC_CONF": ("gfx1151",),
+    "PYTORCH_ALLOC_CONF": ("gfx1151", "gfx90a", "gfx942", "gfx950"),
     "HSA_ENABLE_SDMA": ("gfx1151",),
     "TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL": ("gfx1100", "gfx1101", "gfx1150", "gfx1151"),
     "HIP_FORCE_DEV_KERNARG": ("gfx942", "gfx950"),
@@ -69,7 +69,8 @@ def test_strix_halo_put_right_for_pytorch(settings: Settings) -> None:
     lines = settings("strix-halo-healthy", "pytorch")
     assert firm(lines) == {"TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL": "1"}
     assert optional(lines)["ROCBLAS_USE_HIPBLASLT"] == "0"
-    assert optional(lines)["PYTORCH_HIP_ALLOC_CONF"] == "backend:native,expandable_segments:True"
+    assert optional(lines)["PYTORCH_ALLOC_CONF"] == "expandable_segments:True"
+    assert "disputed" in lines["PYTORCH_ALLOC_CONF"].why
     assert "HSA_ENABLE_SDMA" not in lines, "ROCm 7.2 and later do not need it"
     assert "32.7" in lines["ROCBLAS_USE_HIPBLASLT"].why
     assert "27.2" in lines["ROCBLAS_USE_HIPBLASLT"].why
@@ -105,9 +106,9 @@ def test_eight_mi300x_for_training(settings: Settings) -> None:
         "TORCH_NCCL_HIGH_PRIORITY": "1",
     }
     assert worth_measuring.items() <= optional(lines).items()
-    assert "PYTORCH_CUDA_ALLOC_CONF" not in lines, "its PyTorch is older than 2.11"
+    assert "PYTORCH_ALLOC_CONF" not in lines, "its PyTorch is older than 2.11"
     assert "AMD_LOG_LEVEL" not in lines, "it is no container whose image could have set it"
-    assert optional(settings("gfx942", "training"))["PYTORCH_CUDA_ALLOC_CONF"] == "expandable_segments:True"
+    assert optional(settings("gfx942", "training"))["PYTORCH_ALLOC_CONF"] == "expandable_segments:True"
     assert all("max_split_size_mb" not in line.value for line in lines.values())
 
 

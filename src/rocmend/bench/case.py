@@ -76,7 +76,7 @@ class Setting(msgspec.Struct, frozen=True, omit_defaults=True):
     """How cases are run. All that differs between two settings stands in their fields.
 
     Attributes:
-        id: ``hipblaslt=1``; ``default`` where nothing is set.
+        id: ``hipblaslt``; ``default`` where nothing is set.
         env: Variables of the child's environment; None takes one away.
         options: What the suite needs besides: a build, a back end, a mode; JSON values.
         note: What it is for.

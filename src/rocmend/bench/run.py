@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from rocmend.machine.facts import Machine
     from rocmend.store.store import Store
 
+PLAN = "plan"
+"""Part of a record's detail: the cases and settings of its run, by the subjects of their records."""
+_MOST_NAMED = 5
+
 OnStart = Callable[[str, int, int], None]
 """Told what is done now: a text, how many cases are done, how many there are."""
 OnResult = Callable[[Measured, str, int, int], None]
@@ -68,9 +72,9 @@ def run_suite(  # noqa: PLR0913  each of them is an option of the command
         UsageError: There is no such run to go on with.
         NotStartedError: Nothing can be measured: no torch, no such device.
     """
-    group, finished, calibrations = _finished(store, suite, resume)
+    group, finished, calibrations, plan = _finished(store, suite, resume)
     run = _Run(suite, group, store, machine, effort, on_start, on_result, stop, watch, notes, command)
-    found = run.all(finished, calibrations)
+    found = run.all(finished, calibrations, plan)
     return msgspec.structs.replace(found, notes=(*found.notes, *notes))
 
 
@@ -81,18 +85,20 @@ def new_group(suite: str) -> str:
 
 def _finished(
     store: Store | None, suite: Suite, group: str | None
-) -> tuple[str, dict[str, Measured], tuple[Calibration, ...]]:
-    """Return the id of the run to go on with, what it has measured, and what it has found before."""
+) -> tuple[str, dict[str, Measured], tuple[Calibration, ...], frozenset[str]]:
+    """Return the id of the run to go on with, what it has measured, what it has found before, and what it was to do."""
     if group is None:
-        return new_group(suite.name) if store is not None else "", {}, ()
+        return new_group(suite.name) if store is not None else "", {}, (), frozenset()
     if store is None:
         raise UsageError("--resume", "a run can only be resumed from a store.")
     group = find_run(store, suite.name, group)
     found: dict[str, Measured] = {}
+    plan: frozenset[str] = frozenset()
     for row in store.query(kind=KIND, group=group):
+        plan = frozenset(map(str, row.evidence.detail.get(PLAN, ()))) or plan
         if row.evidence.verdict not in {Verdict.INFRA, Verdict.SKIPPED}:
             found.setdefault(row.evidence.subject, measured_of(row.evidence))
-    return group, found, calibrations_of(store, group)
+    return group, found, calibrations_of(store, group), plan
 
 
 def find_run(store: Store, suite: str, name: str) -> str:
@@ -161,16 +167,21 @@ class _Run:
         self.calibrations: dict[str, Calibration] = {}
         self.results: dict[str, Measured] = {}
         self.quarantine = ""
+        self.names: list[str] = []
+        self._planned = False
         self._done = 0
 
-    def all(self, finished: dict[str, Measured], calibrations: Sequence[Calibration]) -> BenchRun:
-        """Measure all that is not finished."""
+    def all(self, finished: dict[str, Measured], calibrations: Sequence[Calibration], plan: frozenset[str]) -> BenchRun:
+        """Measure all that is not finished; of a run that is gone on with, nothing that it was not begun with."""
         cases = self.suite.cases()
         self._begin(calibrations, cases, finished.values())
         wanted = [(case, setting) for case in cases for setting in self.settings.values()]
         names = [subject_of(case, setting) for case, setting in wanted]
+        gone = sorted(plan.difference(names, finished))
+        names = self.names = [name for name in names if not plan or name in plan]
         self.results = {name: finished[name] for name in names if name in finished}
-        resumed, self._done = len(self.results), len(self.results)
+        others = tuple(found for name, found in finished.items() if name in plan and name not in names)
+        resumed, self._done = len(self.results) + len(others), len(self.results)
         with contextlib.ExitStack() as stack:
             sessions: dict[str, Session] = {}
             for case in cases:
@@ -182,7 +193,7 @@ class _Run:
                     if not self.results:
                         raise
                     self.quarantine = str(error)
-        results = tuple(self.results[name] for name in names if name in self.results)
+        results = (*(self.results[name] for name in names if name in self.results), *others)
         return BenchRun(
             group=self.group,
             suite=self.suite.name,
@@ -190,9 +201,9 @@ class _Run:
             settings=tuple(self.settings.values()),
             results=results,
             resumed=resumed,
-            not_run=tuple(name for name in names if name not in self.results),
+            not_run=(*(name for name in names if name not in self.results), *gone),
             quarantine=self.quarantine,
-            notes=tuple(_without(self.suite.left_out())),
+            notes=(*_without(self.suite.left_out()), *_gone(gone)),
             conclusions=tuple(self.suite.conclusions(results)),
             machine=machine_facts(self.machine) if self.machine is not None else {},
             calibrations=tuple(self.calibrations.values()),
@@ -221,7 +232,8 @@ class _Run:
     def _case(self, case: Case, sessions: dict[str, Session], stack: contextlib.ExitStack, total: int) -> None:
         waiting: dict[str, Session] = {}
         for name, setting in self.settings.items():
-            if subject_of(case, setting) in self.results:
+            subject = subject_of(case, setting)
+            if subject in self.results or subject not in self.names:
                 continue
             if reason := self.suite.applies(case, setting):
                 self._keep(_skipped(case, setting, reason), total)
@@ -249,8 +261,20 @@ class _Run:
         self._done += 1
         if self.store is not None:
             log = {"output.log": measured.prepared.log.encode()} if measured.prepared.log else None
-            self.store.add(evidence_of(measured, self.group), machine=self.machine, artifacts=log)
+            kept = evidence_of(measured, self.group)
+            if not self._planned:  # one record of each part has it
+                kept = msgspec.structs.replace(kept, detail={**kept.detail, PLAN: self.names})
+                self._planned = True
+            self.store.add(kept, machine=self.machine, artifacts=log)
         self.on_result(measured, self.group, self._done, total)
+
+
+def _gone(names: Sequence[str]) -> list[str]:
+    """Return a sentence about what the run was begun with and cannot be measured any more."""
+    if not names:
+        return []
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return [f"Begun with, and not there any more: {', '.join(names[:_MOST_NAMED])}{more}"]
 
 
 def _without(left_out: dict[str, str]) -> list[str]:

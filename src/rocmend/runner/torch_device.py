@@ -9,6 +9,7 @@ import contextlib
 import gc
 import os
 import traceback
+import warnings
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def begun(device: str = "auto") -> dict[str, Any]:
 
     use_trusted_cache()
     phase("import")
+    warnings.filterwarnings("ignore", "Failed to initialize NumPy")  # probes need none; torch says it on import
     try:
         import torch
     except (ImportError, OSError) as error:

@@ -50,6 +50,7 @@ class Line(msgspec.Struct, frozen=True, omit_defaults=True):
 
 _WIDTH = 76
 _OPTIONAL = "Optional: worth measuring here; take the # away to use a line"
+_LATER = "Later: take the # away once what stands above a line is done"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
@@ -147,6 +148,8 @@ _SHELLS: dict[str, _Shell] = {
 SHELLS = tuple(_SHELLS)
 """Names that ``write`` knows."""
 
+CONTAINERS = frozenset({"docker", "k8s"})
+"""Those that start a container."""
 IMAGES = frozenset({"docker", "k8s", "systemd"})
 """Those that start a program in an environment that is not the one we see."""
 
@@ -167,13 +170,17 @@ def write(lines: Sequence[Line], shell: str, *, title: str) -> str:
     form = _SHELLS[shell]
     out = [f"# {_one_line(title)}", *form.head]
     firm = [line for line in lines if not line.optional]
-    optional = [line for line in lines if line.optional]
+    later = [line for line in lines if line.optional and line.action is Action.UNSET]
+    optional = [line for line in lines if line.optional and line not in later]
     body: list[str] = []
     if not lines:
         body.append("# nothing to set: no entry has a setting for this machine and workload")
     elif not firm:
         body += ["", "# Nothing has to be set."]
     body += [text for line in firm for text in _with_comment(line, form.write(line))]
+    if later:
+        body += ["", f"# --- {_LATER} ---"]
+        body += [text for line in later for text in _with_comment(line, form.write(line))]
     if optional:
         body += ["", f"# --- {_OPTIONAL} ---"]
         for before, line in itertools.pairwise((None, *optional)):

@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from rocmend.core.errors import DataError, RocmendError
+from rocmend.core.errors import DataError, RocmendError, UsageError
 from rocmend.core.units import count_text, size_text
 
 
@@ -81,7 +81,7 @@ def _of_system(path: Path, error: OSError) -> RocmendError:
         return read_only(where)
     return StoreError(
         str(path),
-        f"The store can't be opened: {error.strerror or error} ({where}).",
+        f"The store can't be used: {error.strerror or error} ({where}).",
         next_step="Name another place with --store or ROCMEND_HOME; `bench` and `probe` also take --no-store.",
     )
 
@@ -101,6 +101,16 @@ def read_only(path: Path) -> StoreError:
         str(path),
         "The store can't be written: it is read-only or belongs to another user.",
         next_step="Use --store or ROCMEND_HOME to keep evidence where you can write.",
+    )
+
+
+def no_store(path: Path) -> UsageError:
+    """Return the error of looking for something in a store that was never made."""
+    return UsageError(
+        "store",
+        f"there is no store at {path}.",
+        why="It is created with the first record, for example by `rocmend check` or `rocmend probe`.",
+        next_step="Use --store or ROCMEND_HOME for another one.",
     )
 
 

@@ -27,7 +27,7 @@ from rocmend.store.encoding import (
     encode_machine,
     machine_hash,
 )
-from rocmend.store.errors import damaged, orphaned, read_only, storage_errors, unnamed
+from rocmend.store.errors import damaged, no_store, orphaned, read_only, storage_errors, unnamed
 from rocmend.store.garbage import collect, damages, names_any
 from rocmend.store.ids import IdMaker, is_id, utc_time
 from rocmend.store.place import Place
@@ -84,12 +84,7 @@ class Store:
             if orphans and not place.database.exists():  # a process that makes a store makes the database first
                 raise orphaned(place.database, "is not there", place.artifacts, *orphans)
         if not exists and not create:
-            raise UsageError(
-                "store",
-                f"there is no store at {place.database}.",
-                why="It is created with the first record, for example by `rocmend check` or `rocmend probe`.",
-                next_step="Use --store or ROCMEND_HOME for another one.",
-            )
+            raise no_store(place.database)
         if not exists:
             place.create()
         place.close_to_others()

@@ -249,8 +249,8 @@ def _has_run(store: Path, suite: str) -> bool:
 def _figures(store: Path, suite: str) -> int:
     """Return how many figures a store has of a benchmark."""
     with contextlib.suppress(RocmendError), Store.open(store, create=False) as opened:
-        found = {row.evidence.subject for row in _records(opened, suite) if row.evidence.verdict is Verdict.PASS}
-        return len(found)
+        records = [row.evidence for row in _records(opened, suite)]  # calibrations are among them
+        return len({one.subject for one in records if one.kind == KIND and one.verdict is Verdict.PASS})
     return 0
 
 

@@ -111,23 +111,42 @@ def find_backends(
     for name in names:
         if name not in found and name != CPU:
             raise _without(name, [*found, CPU], notes)
+    _check(devices, {name: [device.id for device in found[name][0]] for name in names if name != CPU})
     made: list[Backend] = []
     for name in names:
         made += [cpu] if name == CPU else _backends(build, name, *found[name], devices or (FIRST,))
-    _check(devices, [device.id for name in names if name != CPU for device in found[name][0]])
     return made, notes
 
 
-def _check(devices: Sequence[str], every: Sequence[str]) -> None:
-    """Refuse devices that no back end has."""
+def _check(devices: Sequence[str], known: Mapping[str, Sequence[str]]) -> None:
+    """Refuse devices that are not all of one back end, or are named twice.
+
+    Args:
+        devices: What is asked for.
+        known: The devices of each back end that is measured.
+    """
+    every = list(dict.fromkeys(name for names in known.values() for name in names))
     for asked in devices:
-        if asked not in {FIRST, EACH, ALL} and not set(asked.split("/")) <= set(every):
-            raise UsageError(
-                "--device",
-                f"the build finds no {asked[:80]!r}.",
-                why=f"It has: {', '.join(every) or 'no GPU'}. {did_you_mean(asked, every)}".strip(),
-                next_step="Give first, each, all, or some of these: ROCm0/ROCm1 are two together.",
-            )
+        parts = asked.split("/")
+        if asked in {FIRST, EACH, ALL} or (
+            len({*parts}) == len(parts) and any({*parts} <= {*names} for names in known.values())
+        ):
+            continue
+        if not {*parts} <= {*every}:
+            said = f"the build finds no {asked[:80]!r}." if known else f"{asked[:80]!r} is no device of the CPU."
+            why = f"It has: {', '.join(every)}. {did_you_mean(asked, every)}".strip() if every else ""
+        elif len({*parts}) < len(parts):
+            said, why = f"{asked[:80]!r} names a GPU twice.", "A model is spread over different GPUs."
+        else:
+            said, why = f"the GPUs of {asked[:80]!r} belong to different back ends.", "A build runs on one at a time."
+        raise UsageError(
+            "--device",
+            said,
+            why=why or "No back end with a GPU is measured.",
+            next_step="Give first, each, all, or some of these: ROCm0/ROCm1 are two together."
+            if known
+            else "Leave --device out, or name a back end with a GPU: --backend rocm.",
+        )
 
 
 def _without(name: str, known: list[str], notes: Sequence[str]) -> UsageError:

@@ -31,7 +31,7 @@ from rocmend.core.verdict import Verdict
 SIZES = (64, 128, 256, 512, 1024, 2048)
 """Physical batch sizes that are tried."""
 PROMPT = 2048
-"""Tokens of the prompt at least: a batch is never larger than the prompt."""
+"""Tokens of the prompt at least: llama.cpp never makes a batch larger than the prompt."""
 FINALISTS = 2
 """Sizes besides the default that are in the last round."""
 _RUNS = 2
@@ -69,7 +69,9 @@ class Calibrator:
     ) -> None:
         self.setting, self.case, self.build, self.begin = setting, case, build, beginning
         self.opened, self.asked = opened, tuple(sizes)
-        self.option, self.default, self.sizes = _sizes(build, sizes)
+        most = int(case.parameters["prompt"])
+        self.option, self.default, self.sizes = _sizes(build, [size for size in sizes if size <= most])
+        self.above = [size for size in sizes if size > most] if self.sizes else []
         self.sessions: dict[str, Session] = {}
         self.last: dict[str, Measured] = {}
         self.rounds: dict[str, int] = {}
@@ -85,7 +87,8 @@ class Calibrator:
             return None if self._stopped(proof) else self._found({}, f"{proof.verdict.value}: {proof.reason}", proof)
         names = list(self.sizes)
         blocks = 1
-        while len(names) > FINALISTS + 1 and not self._over(proof):
+        # where a logical batch as small is to be tried, a first round has to find out of which size
+        while (len(names) > FINALISTS + 1 or self._looks_first()) and not self._over(proof):
             few = msgspec.structs.replace(self.begin.effort, least_blocks=blocks, most_blocks=blocks, least_runs=_RUNS)
             names = self._better(self._round(names, few, f"round {blocks.bit_length()}"))
             blocks *= 2
@@ -133,12 +136,15 @@ class Calibrator:
         kept = others[: max(FINALISTS, (len(others) + 1) // 2)]
         return [name for name in order if name in kept or name == self.default]
 
+    def _looks_first(self) -> bool:
+        return not self.last and self.option == "ubatch" and bool(self.build.help.has("-b", "--batch-size"))
+
     def _same_batch(self, names: Sequence[str]) -> _Size | None:
         """Return the size that is the fastest until now with a logical batch as small, where that is something else."""
         known = {name: self.last[name] for name in names if name in self.last}
         fastest = next(iter(_fastest_first(known)), "")
         size = self.sizes[fastest].options.get("ubatch", 0) if fastest else 0
-        if not size or not self.build.help.has("-b", "--batch-size") or size >= default_batch(self.build):
+        if not size or not self.build.help.has("-b", "--batch-size") or size >= default_batch(self.build.help):
             return None
         return _Size(f"{size} (b={size})", {"ubatch": size, "batch": size})
 
@@ -159,6 +165,7 @@ class Calibrator:
         others = [f"{name} {_change(one)}" for name, one in against.items()]
         failed = [name for name, item in self.last.items() if item.verdict is not Verdict.PASS]
         others += [f"{name} {self.last[name].verdict.value}" for name in failed]
+        others += [f"{size} left out, the context has no room for it" for size in self.above]
         if chosen != base:
             told = f"{chosen} is taken"
         elif base == self.default:
@@ -186,7 +193,13 @@ class Calibrator:
             chosen=chosen,
             compared_with=base,
             text=text,
-            tried=tuple(self._tried(name, (against or {}).get(name), last=name in ends) for name in ordered),
+            tried=(
+                *(self._tried(name, (against or {}).get(name), last=name in ends) for name in ordered),
+                *(
+                    Tried(str(size), {self.option: size}, Verdict.UNSUPPORTED, self._no_room(), rounds=0)
+                    for size in self.above
+                ),
+            ),
             subject=proof.subject if proof else Prepared(Verdict.PASS).subject,
             started_at=self.started,
             time_ms=round((time.monotonic() - self.since) * 1e3),
@@ -203,6 +216,11 @@ class Calibrator:
             return proof.verdict
         failed = {item.verdict for item in self.last.values()} - {Verdict.PASS, Verdict.SKIPPED}
         return failed.pop() if len(failed) == 1 else Verdict.INFRA
+
+    def _no_room(self) -> str:
+        return (
+            f"no batch is larger than the prompt, and the context has room for {self.case.parameters['prompt']} tokens"
+        )
 
     def _tried(self, name: str, comparison: Comparison | None, *, last: bool) -> Tried:
         item = self.last[name]

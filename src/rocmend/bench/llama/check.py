@@ -14,7 +14,7 @@ import msgspec
 
 from rocmend.bench.llama.backends import CPU, Backend
 from rocmend.bench.llama.build import Build, Help, Said, help_of, say
-from rocmend.bench.llama.options import ALL_LAYERS, Chosen, split_arguments
+from rocmend.bench.llama.options import ALL_LAYERS, Chosen, batch_arguments, split_arguments
 from rocmend.bench.session import Stop
 from rocmend.core.errors import UsageError
 from rocmend.core.verdict import Verdict
@@ -115,7 +115,7 @@ class Checker:
         if ran.verdict is not Verdict.PASS:
             return Checked(ran.verdict, f"{name}: {ran.reason}", log=ran.log)
         verdict, said = compare_texts(ran.text, reference.text)
-        return Checked(verdict, f"{name}: {said}", ran.text, reference.text)
+        return Checked(verdict, f"{name}: {said}{_other_batch(options, chosen)}", ran.text, reference.text)
 
     def _compare_perplexity(self, build: Build, backend: Backend, chosen: Chosen, stop: Stop) -> Checked | None:
         program, options = self._program(build, "llama-perplexity")
@@ -133,6 +133,7 @@ class Checker:
         if ran.perplexity is None:
             return Checked(ran.verdict, f"{program.name}: {ran.reason}", log=ran.log)
         verdict, said = compare_perplexities(ran.perplexity, expected)
+        said += _other_batch(options, chosen)
         return Checked(verdict, said, perplexity=ran.perplexity, reference_perplexity=expected)
 
     def _program(self, build: Build, *names: str) -> tuple[Path | None, Help | None]:
@@ -184,6 +185,7 @@ class Checker:
         if device := options.has("-dev", "--device"):
             argv += [device, backend.device.replace("/", ",")]
         argv += split_arguments(options, chosen, ",")
+        argv += batch_arguments(options, chosen)
         if chosen.flash_attention and options.choices("-fa"):
             argv += ["-fa", chosen.flash_attention]
         if chosen.threads:
@@ -194,6 +196,16 @@ class Checker:
         silence = 300.0 + self._size / _LOAD_BYTES_S
         limits = Limits(total_s=2 * silence, silence_s=silence)
         return say(f"output on {backend.name}", argv, backend.env, limits, stop)
+
+
+def _other_batch(options: Help, chosen: Chosen) -> str:
+    """Say that a program could not be given the batch size that is measured."""
+    asked = (
+        ("-ub", chosen.ubatch, options.has("-ub", "--ubatch-size")),
+        ("-b", chosen.batch, options.has("-b", "--batch-size")),
+    )
+    without = [f"{name} {size}" for name, size, has in asked if size and not has]
+    return f" (without {' and '.join(without)}, which it has no option for)" if without else ""
 
 
 def garbage(text: str) -> str:

@@ -15,7 +15,7 @@ from rocmend.bench.llama.rows import Row
 from rocmend.core.verdict import Verdict
 
 _OFFLOADED = re.compile(r"offloaded (\d{1,5})/(\d{1,5}) layers to GPU")
-_WEIGHTS = re.compile(r"load_tensors: +(\S{1,100})(?: model)? buffer size = +([\d.]+) MiB")
+_WEIGHTS = re.compile(r"load_tensors: +(\S{1,100})(?: model)? buffer size = +(\d{1,12}(?:\.\d{1,6})?) MiB")
 _COMPUTE = re.compile(r": +([\w-]+) +compute buffer size = +[\d.]+ MiB")
 _USING = re.compile(r"using device (\w+) \((.{1,200}?)\)(?: \(| -|$)")
 _SPLIT = "_Split"
@@ -137,7 +137,10 @@ def _doubt(backend: Backend, computed: Computed) -> str:
 def _expected(backend: Backend, chosen: Chosen | None) -> tuple[str, ...]:
     """Return the devices that are to hold weights."""
     if chosen is None or chosen.split_mode != "none":
-        return backend.devices
+        shares = [float(share) for share in chosen.tensor_split.split("/")] if chosen and chosen.tensor_split else []
+        # a GPU without a share gets none; where no share is above 0, llama.cpp takes its own
+        holding = tuple(name for name, share in zip(backend.devices, shares, strict=False) if share > 0)
+        return holding or backend.devices
     number = int(chosen.main_gpu or "0")
     return backend.devices[number : number + 1] or backend.devices
 

@@ -119,20 +119,27 @@ def arguments(build: Build, model: Path, backend: Backend, chosen: Chosen) -> li
     if name := has("-fa", "--flash-attn"):
         argv += [name, _flag(build, name, on=chosen.flash_attention == "on")] if chosen.flash_attention else []
     argv += _load(build, chosen.load)
-    if chosen.ubatch:
-        argv += [has("-ub", "--ubatch-size"), str(chosen.ubatch)]
-    batch = chosen.batch or (chosen.ubatch if chosen.ubatch > default_batch(build) else 0)
-    if batch and (name := has("-b", "--batch-size")):
-        argv += [name, str(batch)]  # llama.cpp cuts the physical batch down to the logical one without a word
+    argv += batch_arguments(build.help, chosen)
     argv += split_arguments(build.help, chosen)
     if chosen.threads and (name := has("-t", "--threads")):
         argv += [name, str(chosen.threads)]
     return argv
 
 
-def default_batch(build: Build) -> int:
-    """Return the logical batch size that a build takes of itself."""
-    return build.help.number("-b", "--batch-size") or _BATCH
+def batch_arguments(options: Help, chosen: Chosen) -> list[str]:
+    """Return the batch sizes that are chosen, as far as the program has options for them."""
+    argv: list[str] = []
+    if chosen.ubatch and (name := options.has("-ub", "--ubatch-size")):
+        argv += [name, str(chosen.ubatch)]
+    batch = chosen.batch or (chosen.ubatch if chosen.ubatch > default_batch(options) else 0)
+    if batch and (name := options.has("-b", "--batch-size")):
+        argv += [name, str(batch)]  # llama.cpp cuts the physical batch down to the logical one without a word
+    return argv
+
+
+def default_batch(options: Help) -> int:
+    """Return the logical batch size that a program takes of itself."""
+    return options.number("-b", "--batch-size") or _BATCH
 
 
 def _flag(build: Build, name: str, *, on: bool) -> str:

@@ -20,10 +20,12 @@ from rocmend.bench.llama.session import LlamaSession, identity_of_model
 from rocmend.bench.measure import Effort
 from rocmend.bench.session import Session, Stop
 from rocmend.bench.suite import Suite
+from rocmend.core.errors import UsageError
 
 STANDARD = Effort(block_s=2.0, least_blocks=6, most_blocks=8, sure=0.02, least_runs=1)
 QUICK = Effort(block_s=0.5, least_blocks=3, most_blocks=3, least_runs=1)
-"""Each block loads the model anew, so there are few of them; three give no interval."""
+"""Each block loads the model anew, so there are few of them; three give a wide
+interval."""
 
 
 class Way(msgspec.Struct, frozen=True):
@@ -111,7 +113,7 @@ class Llama(Suite):
         self.model, self._path, self._ways = model, path, {way.id: way for way in ways}
         self._cases = tests.cases(model)
         self._checker = Checker(path, model.size_bytes) if check else None
-        self._longest_s, self._sizes, self._tests = longest_s, sizes, tests
+        self._longest_s, self._sizes = longest_s, sizes
         kind = " ".join(part for part in (model.architecture, model.quantization) if part)
         self.title = f"llama.cpp: {model.name}{f' ({kind})' if kind else ''}"
 
@@ -124,9 +126,22 @@ class Llama(Suite):
         return [_setting(way) for way in self._ways.values()]
 
     def begin(self, beginning: Beginning) -> None:
-        """Find the batch sizes of the ways that leave them to be found."""
-        prompt = max(calibrate.PROMPT, *self._tests.prompts, 0)
-        depth = min(self._tests.depths)
+        """Find the batch sizes of the ways that leave them to be found.
+
+        Raises:
+            UsageError: No prompt is left to be measured.
+        """
+        if not any(self._ways[name].chosen.calibrated for name in beginning.settings):
+            return
+        read = [case.parameters for case in beginning.cases if case.parameters["prompt"]]
+        if not read:
+            raise UsageError(
+                "--calibrate",
+                "it finds what reads prompts fastest, and --select leaves none.",
+                next_step="Leave --calibrate out, or select a prompt too: --select '*pp512'.",
+            )
+        depth = min(int(one["depth"]) for one in read)
+        prompt = max(calibrate.PROMPT, *self._sizes, *(int(one["prompt"]) for one in read))
         room = self.model.context - depth
         case = _case(self.model, min(prompt, room) if room > 0 else prompt, 0, depth)
         for name in beginning.settings:

@@ -15,10 +15,12 @@ from rocmend.cli.quantities import Duration
 from rocmend.core.errors import UsageError
 
 if TYPE_CHECKING:
+    from rocmend.bench.llama.backends import Backend
     from rocmend.bench.llama.options import Chosen
     from rocmend.bench.suites.llama import Llama, Tests
     from rocmend.cli.bench import BenchOptions
 
+_ONE_GPU = "no build finds several GPUs of one back end here."
 _MOST_TOKENS = 1 << 20
 _EITHER = {"off": ("off",), "on": ("on",), "both": ("off", "on")}
 _LOADS = {"mmap": ("mmap",), "none": ("none",), "both": ("mmap", "none")}
@@ -227,6 +229,19 @@ def _splits(chosen: list[Chosen]) -> bool:
     return any(one.split_mode or one.tensor_split or one.main_gpu for one in chosen)
 
 
+def _refuse_more_shares(chosen: list[Chosen], backend: Backend) -> None:
+    """Refuse shares for more GPUs than a back end is measured with."""
+    count = len(backend.devices)
+    for one in chosen if count > 1 else ():
+        if one.tensor_split.count("/") >= count:
+            raise UsageError(
+                "--tensor-split",
+                f"{one.tensor_split} is {one.tensor_split.count('/') + 1} shares, but {backend.name} has {count} GPUs.",
+                why="llama.cpp reads a share for each GPU, in the order of --device.",
+                next_step=f"Give {count} shares: {'/'.join(['1'] * count)}.",
+            )
+
+
 def _suite(
     bench: Bench,
     path: Path,
@@ -260,14 +275,17 @@ def _suite(
             tell(f"{build.name}: {note}." if build.name else f"{note}.")
         for backend in found:
             spread = len(backend.devices) > 1
+            _refuse_more_shares(chosen, backend)
             several = several or spread
             made = [Way(build, backend, options if spread else one_device(options)) for options in chosen]
             ways |= {way.id: way for way in made}
     if _splits(chosen) and not several:
         raise UsageError(
             "--split-mode",
-            "no build finds several GPUs of one back end here.",
+            "--device names no two GPUs together." if "all" not in devices else _ONE_GPU,
             why="A split, its shares and the main GPU mean nothing with one GPU.",
-            next_step="Leave --split-mode, --tensor-split and --main-gpu out.",
+            next_step="Give --device all, or two by name: --device ROCm0/ROCm1."
+            if "all" not in devices
+            else "Leave --split-mode, --tensor-split and --main-gpu out.",
         )
     return Llama(model, path, tests, list(ways.values()), check=check, longest_s=longest_s, sizes=sizes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,7 +12,10 @@ from rocmend.cli.output import tell
 from rocmend.cli.source import machine_option, take_snapshot, target_option, workload_option
 from rocmend.cli.streams import write_data, write_text
 from rocmend.report.envelope import Outcome, to_json
-from rocmend.setup.shells import IMAGES, SHELLS
+from rocmend.setup.shells import CONTAINERS, IMAGES, SHELLS
+
+if TYPE_CHECKING:
+    from rocmend.machine.facts import Machine
 
 
 @rocmend_command(
@@ -54,6 +58,7 @@ def command(
         from rocmend.setup.tarball import with_rocm_path
 
         machine = with_rocm_path(machine, rocm_path, check=machine_dir is None)
+    machine = _host_of(machine, shell)
     result = environment(machine, load_entries(), workload, always_unset=shell in IMAGES)
     if as_json:
         write_data(to_json(Outcome("env", result)))
@@ -66,3 +71,15 @@ def command(
     write_text(write(result.lines, shell, title=title))
     for entry_id, missing in result.undecided.items():
         tell(f"rocmend: {entry_id} could not be judged: {', '.join(missing)} unknown")
+
+
+def _host_of(machine: Machine, shell: str) -> Machine:
+    """Return the machine as the settings will find it: a container for one, and not this one for a GPU elsewhere."""
+    import msgspec
+
+    from rocmend.core.records import Fact
+
+    kind = "container" if shell in CONTAINERS else "bare" if machine.hypothetical_target else ""
+    if not kind:
+        return machine
+    return msgspec.structs.replace(machine, facts=machine.facts | {"host.kind": Fact("host.kind", kind, "--shell")})

@@ -12,7 +12,6 @@ from rocmend.cli.output import finish, output_options
 from rocmend.cli.quantities import WHEN
 from rocmend.cli.stored import agreed, existing_store, store_option
 from rocmend.core.errors import UsageError
-from rocmend.core.suggest import unknown
 from rocmend.core.units import count_text
 from rocmend.report.envelope import Outcome
 
@@ -49,6 +48,8 @@ def command(
     Their artifacts and machine snapshots stay until `rocmend store gc` runs.
     """
     from rocmend.cli.views.store import removal_document
+    from rocmend.store.errors import no_store
+    from rocmend.store.place import Place
 
     if bool(record_ids) == bool(end or group):
         raise UsageError("store rm", "select records by id, or with --older-than and --group.")
@@ -56,7 +57,7 @@ def command(
     ids: list[str] = []
     removed = 0
     if store is None and record_ids:
-        raise unknown("store", "record", record_ids[0], [], listed="rocmend store ls")
+        raise no_store(Place(store_path).database)
     if store is not None:
         if record_ids:
             ids = list(dict.fromkeys(record for name in record_ids for record in store.named(name)))

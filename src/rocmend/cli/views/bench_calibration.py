@@ -19,19 +19,19 @@ def calibrations(run: BenchRun) -> list[Block]:
 
 
 def _card(found: Calibration) -> Card:
+    works = found.verdict is Verdict.PASS
     rows: list[list[str | Cell]] = [
         [
-            Cell(f"{one.name}{', taken' if one.options == found.chosen else ''}"),
+            Cell(f"{one.name}{', taken' if works and one.options == found.chosen else ''}"),
             Cell(_figure(one)) if one.verdict is Verdict.PASS else Cell(one.verdict.value, Tone.ERROR),
             _against(one, found),
-            one.reason or str(one.rounds),
+            str(one.rounds),
         ]
         for one in found.tried
     ]
-    names = [found.option, found.unit, f"against {found.compared_with}", "rounds"]
+    names = [found.option, found.unit, f"against {found.compared_with}" if found.compared_with else "reason", "rounds"]
     device = found.subject.device_name or found.subject.device
     caption = f"{found.test}{f' on {device}' if device else ''}, {time_text(found.time_ms)} in all"
-    works = any(one.verdict is Verdict.PASS for one in found.tried)
     return Card(
         f"{found.setting}: {found.text}.",
         Tone.INFO if works else Tone.WARNING,
@@ -49,8 +49,11 @@ def _figure(one: Tried) -> str:
 
 def _against(one: Tried, found: Calibration) -> Cell:
     made: Comparison | None = one.comparison
-    if one.name == found.compared_with or made is None:
-        return Cell("" if made is None and one.name == found.compared_with else "out before the last round", Tone.MUTED)
+    if one.verdict is not Verdict.PASS:
+        return Cell(one.reason, Tone.MUTED)
+    if made is None:
+        out = found.compared_with and one.name != found.compared_with
+        return Cell("out before the last round" if out else "", Tone.MUTED)
     return Cell(
         f"{made.ratio:.2f}x {made.difference.value}" if made.ratio else made.reason,
         _TONES.get(made.difference, Tone.PLAIN),

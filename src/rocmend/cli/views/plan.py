@@ -80,7 +80,7 @@ def _step(step: records.Step, plan: Plan) -> Step:
         commands=step.commands,
         needs=tuple(need for need in step.needs if step.phase is not Phase.REBOOT or need != "reboot"),
         risk=_risk(step),
-        check=step.check,
+        check=in_lines(step.check),
         check_when=_when(step, plan),
         expect=step.expect,
         undo=step.undo,
@@ -115,3 +115,22 @@ def _option(item: Alternative) -> Option:
     label = "Until then" if item.interim else "Or"
     undo = f" Undo: {item.undo}" if item.undo else ""
     return Option(label, item.title, f"{item.text}{undo}".strip(), item.commands, item.needs, _risk(item))
+
+
+_LONG = 100
+_BREAKS = (
+    (" && { ", " &&\n{ "),
+    ("; do ", "; do\n    "),
+    ("; done", "\ndone"),
+    ("); cat ", ")\n    cat "),
+    (" 2>/dev/null | ", " 2>/dev/null |\n        "),
+)
+"""Where a line of shell can be broken, and stays the same program."""
+
+
+def in_lines(check: str) -> str:
+    """Return a long check in several lines."""
+    if len(check) > _LONG:
+        for there, broken in _BREAKS:
+            check = check.replace(there, broken)
+    return check
