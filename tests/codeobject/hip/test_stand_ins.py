@@ -156,3 +156,58 @@ def test_complex_functions_give_what_python_gives(tools: Toolchain, tmp_path: Pa
     got = [complex(float(re), float(im)) for re, im in zip(said[::2], said[1::2], strict=True)]
     wanted = [function(z) for z in VALUES for function in own.values()]
     assert got == pytest.approx(wanted, rel=1e-13)
+
+
+FP8 = """#include <hip/hip_runtime.h>
+#include <hip/hip_fp8.h>
+#include <cstdio>
+int main() {
+  for (int kind = 0; kind < 4; ++kind) {
+    const auto format = static_cast<__hip_fp8_interpretation_t>(kind);
+    for (int code = 0; code < 256; ++code) std::printf("%a ", rocmend_fp8::decoded(code, format));
+    for (int n = 0; n < 65536; ++n) {
+      const float x = __builtin_bit_cast(float, (unsigned)n << 16 | (n % 3 ? 0x8000u : 0u));
+      std::printf("%d ", __hip_cvt_float_to_fp8(x, __HIP_NOSAT, format));
+    }
+  }
+}
+"""
+
+
+def test_8_bit_floats_are_torchs(tools: Toolchain, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    linker = shutil.which("g++")
+    if linker is None:
+        pytest.skip("g++ is not installed")
+    source, made, program = (tmp_path / name for name in ("a.hip", "a.o", "a"))
+    source.write_text(FP8)
+    host = ("--offload-arch=gfx1100", "--cuda-host-only", "-nogpulib", "-O1", "-w", "-idirafter", str(STAND_INS))
+    command = [*tools.clang, "-x", "hip", *tools.flags, *host, "-c", str(source), "-o", str(made)]
+    subprocess.run(command, check=True, capture_output=True)
+    subprocess.run([linker, str(made), "-o", str(program)], check=True)
+    said = subprocess.run([str(program)], check=True, capture_output=True, text=True).stdout.split()
+    for number, name in enumerate(("e4m3fn", "e5m2", "e4m3fnuz", "e5m2fnuz")):
+        dtype = getattr(torch, f"float8_{name}")
+        part = said[number * (256 + 65536) :][: 256 + 65536]
+        decoded = torch.tensor([float.fromhex(one) for one in part[:256]])
+        codes = torch.arange(256, dtype=torch.uint8).view(dtype)
+        assert torch.equal(decoded.nan_to_num(nan=1e9), codes.float().nan_to_num(nan=1e9))
+        n = torch.arange(65536)
+        values = ((n << 16) | torch.where(n % 3 != 0, 0x8000, 0)).to(torch.int32).view(torch.float32)
+        encoded = torch.tensor([int(one) for one in part[256:]], dtype=torch.uint8).view(dtype).float()
+        beyond = values.abs() > 464 if name == "e4m3fn" else torch.zeros_like(values, dtype=torch.bool)
+        wanted = torch.where(beyond, torch.nan, values.to(dtype).float())  # torch saturates there
+        assert torch.equal(encoded.nan_to_num(nan=1e9), wanted.nan_to_num(nan=1e9)), name
+
+
+def test_a_target_has_the_8_bit_format_that_its_instructions_take(tools: Toolchain) -> None:
+    body = "__global__ void k(float* y, __hip_fp8_{}* x) {{ y[0] = float(x[1]); x[2] = __hip_fp8_{}(y[3]); }}"
+    for name, target, there in (
+        ("e4m3", "gfx1151", True),
+        ("e4m3_fnuz", "gfx942", True),
+        ("e4m3", "gfx942", False),
+        ("e5m2", "gfx950", True),
+    ):
+        source = f"#include <hip/hip_runtime.h>\n#include <hip/hip_fp8.h>\n{body.format(name, name)}"
+        made = compile_hip(source.encode(), target, toolchain=tools)
+        assert isinstance(made, HipObject) is there, made
