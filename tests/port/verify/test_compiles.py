@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -64,6 +65,34 @@ def test_the_folder_in_which_one_stands_is_the_project(ported: Ported) -> None:
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False, timeout=120)
     assert "undeclared identifier 'absent'" in done.stdout
     assert "outside of the project" not in done.stdout
+
+
+EXTENSION = b"""#include <ATen/cuda/CUDAContext.h>
+#include <torch/types.h>
+
+__global__ void scale(float* x, float by, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) x[i] *= by;
+}
+
+void run(torch::Tensor x, double by) {
+  scale<<<(x.numel() + 255) / 256, 256, 0, at::cuda::getCurrentCUDAStream()>>>(x.data_ptr<float>(), by, x.numel());
+  AT_CUDA_CHECK(cudaGetLastError());
+  at::cuda::getCurrentCUDABlasHandle();
+}
+"""
+
+
+@pytest.mark.slow
+def test_an_extension_compiles_against_torchs_headers_without_rocm(ported: Ported) -> None:
+    pytest.importorskip("torch")
+    root = ported({"scale.cu": EXTENSION}, {"README": b"ported\n"})
+    command = [sys.executable, "-P", "-m", "rocmend", "port", "verify", ".", "--level", "compile", "--json"]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False, timeout=570)
+    level = next(one for one in json.loads(done.stdout)["data"]["levels"] if one["name"] == "compile")
+    assert level["status"] == "passed", level
+    assert "hipblas/hipblas.h" in level["summary"]
+    assert "declarations alone" in level["summary"]
 
 
 @pytest.mark.slow

@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["HEADERS_VARIABLE", "STAND_INS", "STAND_IN_SAYS", "how_to_get", "is_of_nvidia"]
+__all__ = ["DECLARED", "HEADERS_VARIABLE", "STAND_INS", "STAND_IN_SAYS", "how_to_get", "is_of_nvidia"]
 
 STAND_INS = Path(__file__).parent / "include"
-"""rocmend's own headers of the HIP runtime, found last: those that triton's wheel leaves out."""
+"""rocmend's own headers, found last: those of HIP that triton's wheel leaves out, and of ROCm's libraries."""
+
+DECLARED = ("hipblas/", "hipblaslt/", "hipsparse/", "hipsolver/")
+"""Where those lie that declare a library's host calls and implement nothing."""
 
 STAND_IN_SAYS = "rocmend stand-in: "
 """How the warning begins by which each of them makes itself known, whatever becomes of the source."""

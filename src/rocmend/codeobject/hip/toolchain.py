@@ -293,7 +293,7 @@ def _hip_version(include: Path) -> str:
 
 
 def _fingerprint(said: str, hip: str, files: list[Path], folders: tuple[str, ...]) -> str:
-    own = [file.read_bytes().hex() for file in sorted(STAND_INS.rglob("*.h"))]
+    own = [file.read_bytes().hex() for file in sorted(STAND_INS.rglob("*.h*"))]
     stated = [f"{path}:{path.stat().st_size}:{path.stat().st_mtime_ns}" for path in files]
     return hashlib.sha256("\n".join((said, hip, *stated, *folders, *own)).encode()).hexdigest()[:16]
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from rocmend.codeobject.hip import Failure, HipFailure, HipObject, Syntax, check_syntax, compile_hip, findings
 from rocmend.codeobject.hip import Level as DiagnosticLevel
-from rocmend.codeobject.hip.headers import how_to_get, is_of_nvidia
+from rocmend.codeobject.hip.headers import DECLARED, how_to_get, is_of_nvidia
 from rocmend.codeobject.hip.toolchain import Toolchain, find_toolchain
 from rocmend.core.gfx import lookup
 from rocmend.core.records import Severity
@@ -26,7 +26,8 @@ __all__ = ["Made", "compiled", "run"]
 
 _LACKING = re.compile(
     r"(?:undeclared identifier|no member named|no matching|unknown type name|no type named|no template)\b[^']*"
-    r"'[^']*(?:half|bfloat|bf16|__h[a-z]+\d?\b|\bh2?[a-z]+\b|Complex|group|tile|partition|coalesced|HIP_)"
+    r"'[^']*(?:half|bfloat|bf16|__h[a-z]+\d?\b|\bh2?[a-z]+\b|Complex|group|tile|partition|coalesced|HIP_"
+    r"|hip(?:blas|sparse|solver)|HIP(?:BLAS|SPARSE|SOLVER)|thrust)"
 )
 """Errors that a header gives which lacks a name, for names of the kinds that rocmend's own headers have."""
 
@@ -71,6 +72,9 @@ def run(job: Job) -> Level:
     rest = [f"{len(broken)} do not" if broken else "", f"{len(unknown)} could not be checked" if unknown else ""]
     told = "".join(f", {each}" for each in rest if each)
     summary = f"{good} of {len(units)} translation units compile for {sizes}, with {tools.name}{told}."
+    declared = sorted({name for one in made for name in _used(one) if name.startswith(DECLARED)})
+    if declared:
+        summary += f" Of {', '.join(declared)} rocmend has declarations alone: host calls of these are not proven."
     return concluded(evidence, summary)
 
 
