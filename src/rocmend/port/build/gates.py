@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from rocmend.port.build.kinds import Kind
 
-__all__ = ["GATES", "UNIT", "Gate"]
+__all__ = ["GATES", "UNIT", "Gate", "movable"]
 
 UNIT = "  "
 """What stands before each line within a condition, where the kind is indented."""
@@ -39,3 +40,21 @@ GATES = {
 
 A build for ROCm is asked for with ``-DUSE_ROCM=ON``, ``make USE_ROCM=1`` or ``USE_ROCM=1`` in the environment.
 """
+
+_HOLDS = {
+    Kind.CMAKE: re.compile(rb"\\|\[=*\[|\t|\r(?!\n)"),
+    Kind.SHELL: re.compile(rb"[\\\"'`\t]|<<|\r(?!\n)"),
+}
+"""What may go on over the end of a line, or is indented by tabs."""
+
+
+def movable(kind: Kind, text: bytes) -> bool:
+    """Return whether lines mean the same indented: surely no string, and no word, begins on one and ends on another.
+
+    CMake's strings have double quotes alone, so without a backslash and without bracket arguments an even number of
+    them a line closes each. A shell's nest, so where there is a quote nothing is indented.
+    """
+    holds = _HOLDS.get(kind)
+    if holds is None or holds.search(text):
+        return False
+    return all(line.count(b'"') % 2 == 0 for line in text.splitlines())
