@@ -149,6 +149,11 @@ void f(cudaDeviceProp p) {
   if (p.major >= 8) a<<<1, 1>>>(); else b<<<1, 1>>>();
 }
 """,
+    "said and chosen": """CU47
+void f(cudaDeviceProp p) {
+  if (p.major >= 8) { printf("fast"); a<<<1, 1>>>(); }
+}
+""",
     "itself": """CU31
 __global__ void f(volatile int* done) {
   if (threadIdx.x == 0) {
@@ -159,6 +164,7 @@ __global__ void f(volatile int* done) {
 }
 """,
     "blocks": """CU31
+// TODO: cudaLaunchCooperativeKernel
 __global__ void __launch_bounds__(256, 4) f(volatile int* n) {
   if (threadIdx.x == 0) {
     while (n[0] < gridDim.x);
