@@ -31,6 +31,7 @@ to use the CUDA folder or program that it found, nothing is rewritten. A test th
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable
 
 from rocmend.core.records import Severity
@@ -43,33 +44,9 @@ from rocmend.port.rule import Case, Found, rule
 
 _PARTS = ("nvcc", "nvidia-smi", "CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "cudart", "_find_cuda_home", "libcuda", "nvcuda")
 _ABOUT = frozenset(["cuda", "nvcc", "nvidia", "gpu", "gpus", "toolkit", "compiler"])
-_PRESENT = frozenset(
-    [
-        "is",
-        "has",
-        "have",
-        "any",
-        "a",
-        "the",
-        "check",
-        "checks",
-        "test",
-        "can",
-        "available",
-        "availability",
-        "exists",
-        "found",
-        "installed",
-        "present",
-        "detected",
-        "there",
-        "smi",
-        "home",
-        "system",
-        "enabled",
-        "support",
-        "supported",
-    ]
+_PRESENT = re.compile(
+    r"is|has|have|any|a|the|checks?|test|can|availab(?:le|ility)|exists|found|installed|present|detected|there|smi|home|"
+    r"system|enabled|support(?:ed)?"
 )
 """Words of a name that says of a toolkit or a GPU that it is there and nothing else: no version, not the reverse."""
 _COMPILER = "from torch.utils.cpp_extension import ROCM_HOME\n\nreturn ROCM_HOME is not None"
@@ -178,4 +155,4 @@ def _rewrite(file: PythonFile, probe: Probe) -> tuple[ast.AST | None, tuple[Edit
 
 def _says_presence(name: str) -> bool:
     words = {word for word in name.lower().split("_") if word}
-    return bool(words & _ABOUT) and words <= _ABOUT | _PRESENT
+    return bool(words & _ABOUT) and all(_PRESENT.fullmatch(word) for word in words - _ABOUT)
