@@ -41,20 +41,21 @@ GATES = {
 A build for ROCm is asked for with ``-DUSE_ROCM=ON``, ``make USE_ROCM=1`` or ``USE_ROCM=1`` in the environment.
 """
 
-_HOLDS = {
-    Kind.CMAKE: re.compile(rb"\\|\[=*\[|\t|\r(?!\n)"),
-    Kind.SHELL: re.compile(rb"[\\\"'`\t]|<<|\r(?!\n)"),
-}
-"""What may go on over the end of a line, or is indented by tabs."""
+_STAYS = re.compile(rb"\t|\r(?!\n)|<<|\\\Z")
+"""What is indented by tabs, or goes on after the line."""
+_SPANS = {Kind.CMAKE: re.compile(rb"\\|\[=*\["), Kind.SHELL: re.compile(rb"[\\\"'`]")}
+"""What may begin a text that goes on over the end of a line."""
 
 
 def movable(kind: Kind, text: bytes) -> bool:
-    """Return whether lines mean the same indented: surely no string, and no word, begins on one and ends on another.
+    """Return whether whole statements mean the same indented: surely no text or word goes on over the end of a line.
 
-    CMake's strings have double quotes alone, so without a backslash and without bracket arguments an even number of
-    them a line closes each. A shell's nest, so where there is a quote nothing is indented.
+    A single line has none. CMake's strings have double quotes alone, so without a backslash and without bracket
+    arguments an even number of them a line closes each. A shell's nest, so of several lines none may have a quote.
     """
-    holds = _HOLDS.get(kind)
-    if holds is None or holds.search(text):
+    lines = text.splitlines()
+    if _STAYS.search(text.rstrip(b"\r\n")) or kind not in _SPANS:
         return False
-    return all(line.count(b'"') % 2 == 0 for line in text.splitlines())
+    if len(lines) <= 1:
+        return True
+    return _SPANS[kind].search(text) is None and all(line.count(b'"') % 2 == 0 for line in lines)

@@ -145,9 +145,7 @@ def _rewrite(file: PythonFile, probe: Probe) -> tuple[ast.AST | None, tuple[Edit
         edits = insertion(file, predicate.first, _COMPILER if probe.compiler else _GPU)
         return predicate.first, edits if _says_presence(predicate.node.name) else ()
     if flag := flag_of(file, probe.node):
-        return flag.node, block_gate(
-            file, flag.node, flag.node, f"{flag.name} = True"
-        ) if flag.alone and _says_presence(flag.name) else ()
+        return flag.node, block_gate(file, flag.node, flag.node, f"{flag.name} = True") if flag.alone else ()
     if test := tested(file, probe):
         return test.node, () if test.used else condition_gate(file, test.node, rocm=test.available)
     return None, ()
