@@ -23,8 +23,10 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -251,6 +253,7 @@ def main() -> int:
     parser.add_argument("--cuda-include", action="append", default=[], help="a further folder of headers for nvcc")
     parser.add_argument("--keep-before", action="store_true", help="do not compile an original with nvcc twice")
     parser.add_argument("--limit", type=float, default=900, help="seconds a project may take")
+    parser.add_argument("--jobs", type=int, default=1, help="projects at once")
     parser.add_argument("--seed", type=int, default=0, help="of the order: what is done when a run ends is a sample")
     parser.add_argument("--again", choices=["failing", "changed", "all"], default="", help="measure these again, too")
     parser.add_argument("--work", type=Path, help="where the copies go")
@@ -262,7 +265,7 @@ def main() -> int:
     options.work = (options.work or Path(tempfile.mkdtemp(prefix="port-"))).resolve()
     known = {one["project"]: one for one in records(options.log) if "project" in one}
     paths = [path.resolve() for path in options.paths]
-    random.Random(options.seed).shuffle(paths)
+    random.Random(options.seed).shuffle(paths)  # noqa: S311  the order of a sample, no secret
     todo = [path for path in paths if wanted(known.get(path.name), options.again)]
     conditions = {
         "projects": len(paths),
@@ -277,16 +280,24 @@ def main() -> int:
         "python": platform.python_version(),
         "limit_s": options.limit,
     }
-    failed = 0
     with options.log.open("a", encoding="utf-8") as log:
         log.write(json.dumps({"conditions": conditions}) + "\n")
-        for number, path in enumerate(todo, 1):
+        lock = threading.Lock()
+        done = 0
+
+        def one(path: Path) -> bool:
+            nonlocal done
             record = measured(path, options, known.get(path.name, {}))
-            log.write(json.dumps(record) + "\n")
-            log.flush()
-            failed += "failed" in record
             told = record.get("failed") or record["levels"]["compile"][1][:70]
-            print(f"{number}/{len(todo)} {path.name} {record['time_s']} s: {told}", file=sys.stderr, flush=True)
+            with lock:
+                done += 1
+                log.write(json.dumps(record) + "\n")
+                log.flush()
+                print(f"{done}/{len(todo)} {path.name} {record['time_s']} s: {told}", file=sys.stderr, flush=True)
+            return "failed" in record
+
+        with ThreadPoolExecutor(options.jobs) as pool:
+            failed = sum(pool.map(one, todo))
     return int(failed > 0)
 
 
