@@ -169,6 +169,6 @@ def _matches(needs: list[str], unit: str) -> bool:
 def _shell(text: str) -> list[str]:
     """Return the words of a command as a shell reads them; none where it does not."""
     try:
-        return shlex.split(text.lstrip("@-+ \t"))
+        return shlex.split(text)
     except ValueError:
         return []
