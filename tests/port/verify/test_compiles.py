@@ -153,7 +153,7 @@ def test_what_the_makefile_defines_is_defined(ported: Ported) -> None:
     makefile += b"%.o: %.cu\n\thipcc $(FLAGS) -c $< -o $@\n"
     source = b"#include <hip/hip_runtime.h>\n#ifdef WRONG\n#error\n#endif\n__global__ void k(int* x) { *x = WIDTH; }\n"
     root = ported({"k/a.cu": source, "k/Makefile": makefile}, {"README": b"ported\n"})
-    command = [sys.executable, "-m", "rocmend.cli.main", "port", "verify", root, "--level", "compile", "--json"]
+    command = [sys.executable, "-m", "rocmend.cli.main", "port", "verify", str(root), "--level", "compile", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
 
