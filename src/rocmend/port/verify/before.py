@@ -76,7 +76,7 @@ def compared(
         if not any(_FOR_ROCM.search(data) for data in before.sources.values()):
             return Comparison()
         concerned = [
-            unit for unit in reached(units(before.sources), before.sources, changed) if _for_rocm(unit, before)
+            unit for unit in reached(units(before.sources, before.known), before.sources, changed) if _for_rocm(unit, before)
         ]
         if not concerned:
             return Comparison()
@@ -94,7 +94,7 @@ def compared(
         with ScratchFolder("port") as copy:
             _copied(before, copy, changes)
             with Job(copy, wanted, progress, jobs=jobs) as after:
-                again = [unit for unit in units(after.sources) if any(unit.path == path for path, _ in good)]
+                again = [unit for unit in units(after.sources, after.known) if any(unit.path == path for path, _ in good)]
                 lost = tuple(sorted(_lost(compiled(after, again, wanted, tools, "after", generate=False), good, copy)))
         return Comparison(lost, len(concerned), len({path for path, _ in good}), len(untold), why_not)
 
