@@ -162,6 +162,17 @@ def test_what_setup_py_defines_for_rocm_is_defined(ported: Ported) -> None:
 
 
 @pytest.mark.slow
+def test_what_the_makefile_defines_is_defined(ported: Ported) -> None:
+    makefile = b"DEBUG = no\nFLAGS = -DWIDTH=4\nifeq ($(DEBUG),yes)\nFLAGS += -DWRONG\nendif\n"
+    makefile += b"%.o: %.cu\n\thipcc $(FLAGS) -c $< -o $@\n"
+    source = b"#include <hip/hip_runtime.h>\n#ifdef WRONG\n#error\n#endif\n__global__ void k(int* x) { *x = WIDTH; }\n"
+    root = ported({"k/a.cu": source, "k/Makefile": makefile}, {"README": b"ported\n"})
+    command = [sys.executable, "-m", "rocmend.cli.main", "port", "verify", str(root), "--level", "compile", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.slow
 def test_an_error_names_its_line_and_one_bad_unit_hides_no_good_one(ported: Ported) -> None:
     wrong = PORT.replace(b"__shfl_down(value", b"__shfl_across(value")
     root = ported({"a.cu": ORIGINAL, "b.cu": ORIGINAL}, {"a.cu": wrong, "b.cu": PORT})
