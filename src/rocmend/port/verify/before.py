@@ -73,7 +73,9 @@ def compared(
         if not any(SAYS_ROCM.search(data) for data in before.sources.values()):
             return Comparison()
         concerned = [
-            unit for unit in reached(units(before.sources), before.sources, changed) if _for_rocm(unit, before)
+            unit
+            for unit in reached(units(before.sources, before.known), before.sources, changed)
+            if _for_rocm(unit, before)
         ]
         if not concerned:
             return Comparison()
@@ -86,14 +88,15 @@ def compared(
         good = _good(made)
         untold = {one.unit.path: why for one in made if (why := _not_here(one))}
         why_not = next(iter(untold.values()), "")
+        paths = {path for path, _ in good}
         if not good:
             return Comparison((), len(concerned), 0, len(untold), why_not)
         with ScratchFolder("port") as copy:
             _copied(before, copy, changes)
             with Job(copy, wanted, progress, jobs=jobs) as after:
-                again = [unit for unit in units(after.sources) if any(unit.path == path for path, _ in good)]
+                again = [unit for unit in units(after.sources, after.known) if unit.path in paths]
                 lost = tuple(sorted(_lost(compiled(after, again, wanted, tools, "after", generate=False), good, copy)))
-        return Comparison(lost, len(concerned), len({path for path, _ in good}), len(untold), why_not)
+        return Comparison(lost, len(concerned), len(paths), len(untold), why_not)
 
 
 def _for_rocm(unit: Unit, job: Job) -> bool:
