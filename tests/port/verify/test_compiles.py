@@ -96,6 +96,20 @@ def test_an_extension_compiles_against_torchs_headers_without_rocm(ported: Porte
 
 
 @pytest.mark.slow
+def test_torchs_headers_are_found_where_a_header_without_cuda_includes_them(ported: Ported) -> None:
+    pytest.importorskip("torch")
+    files = {
+        "op.h": b"#pragma once\n#include <c10/macros/Macros.h>\nint run(int);\n",
+        "op.cu": b'#include "op.h"\n__global__ void k() {}\nint run(int n) { k<<<1, 1>>>(); return n; }\n',
+    }
+    root = ported(files, {"README": b"ported\n"})
+    command = [sys.executable, "-P", "-m", "rocmend", "port", "verify", ".", "--level", "compile", "--json"]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False, timeout=120)
+    level = next(one for one in json.loads(done.stdout)["data"]["levels"] if one["name"] == "compile")
+    assert level["status"] == "passed", level
+
+
+@pytest.mark.slow
 def test_a_header_that_is_not_here_leaves_it_undecided(ported: Ported) -> None:
     source = PORT.replace(
         b"#include <hip/hip_runtime.h>", b"#include <hip/hip_runtime.h>\n#include <hipcub/hipcub.hpp>"
