@@ -1,26 +1,15 @@
-"""What a project's ``setup.py`` defines for the compiler on ROCm: options and ``define_macros``."""
+"""What a project's builds define for the compiler on ROCm: read from ``setup.py`` and CMake files, never executed."""
 
 from __future__ import annotations
 
-import ast
-import contextlib
-import re
-from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from rocmend.core.beneath import Beneath
-from rocmend.core.errors import DataError
-from rocmend.port.nesting import NestingError
-from rocmend.port.python.file import PythonFile
 
-__all__ = ["Definitions", "definitions"]
+__all__ = ["MACRO", "Definitions", "definitions", "listed"]
 
-_OPTION = re.compile(r"-([DU])[ ]?([A-Za-z_]\w*)(?:=([\w.+-]*))?")
-_NAME = re.compile(r"[A-Za-z_]\w*")
-_ASKS = re.compile(r"environ|getenv|argv|debug|profil|verbose|win32|windows|darwin|\bnt\b", re.IGNORECASE)
-"""What a test asks that decides about options which a plain build does not have."""
-_MAX_BYTES = 4 << 20
+MACRO = r"[A-Za-z_]\w*"
 
 
 class Definitions(NamedTuple):
@@ -29,66 +18,53 @@ class Definitions(NamedTuple):
     Attributes:
         defined: Names and values.
         undefined: Names that are not defined, whoever else defines them.
+        build: What compiles a source with them: ``setup.py, extension 'a'``; empty where that is not said.
     """
 
     defined: dict[str, str]
-    undefined: frozenset[str]
+    undefined: frozenset[str] = frozenset()
+    build: str = ""
 
     def over(self, macros: dict[str, str]) -> dict[str, str]:
         """Return macros with these definitions made, and those taken away that are undone."""
         kept = {name: value for name, value in macros.items() if name not in self.undefined}
         return {**kept, **{name: value for name, value in self.defined.items() if name not in self.undefined}}
 
+    def __or__(self, other: object) -> Definitions:
+        """Return both together; the second one's values count."""
+        if not isinstance(other, Definitions):
+            return NotImplemented
+        return Definitions(self.defined | other.defined, self.undefined | other.undefined, self.build or other.build)
 
-def definitions(tree: Beneath, unit: str) -> Definitions:
-    """Return what the nearest ``setup.py`` above a unit defines on ROCm; it is read, never executed.
+
+def definitions(tree: Beneath, unit: str) -> tuple[Definitions, ...]:
+    """Return the macros that a project's builds compile a unit with on ROCm.
 
     Args:
         tree: The project's folder.
         unit: The unit's path.
+
+    Returns:
+        One for each extension and target that lists the unit with macros of its own; one where none lists it: what
+        the nearest ``setup.py`` defines anywhere, and what CMake defines for the whole folder.
     """
-    for folder in PurePosixPath(unit).parents:
-        path = (folder / "setup.py").as_posix()
-        if not tree.is_file(path):
-            continue
-        with contextlib.suppress(OSError, DataError, NestingError):
-            return _read(PythonFile(path, tree.document(path, _MAX_BYTES)))
-        break
-    return Definitions({}, frozenset())
+    from rocmend.port.verify import cmake_definitions, setup_definitions
+
+    ways, rest = setup_definitions.of_unit(tree, unit)
+    more, folder = cmake_definitions.of_unit(tree, unit)
+    found: list[Definitions] = []
+    for way in (*ways, *more) or (rest | folder,):
+        if not any(one[:2] == way[:2] for one in found):
+            found.append(way)
+    return tuple(found)
 
 
-def _read(file: PythonFile) -> Definitions:
-    defined: dict[str, str] = {}
-    undefined: set[str] = set()
-    for text in file.on_rocm(file.of(ast.Constant)):
-        if isinstance(text.value, str) and (option := _OPTION.fullmatch(text.value)) and _always(file, text):
-            kind, name, value = option.groups()
-            if kind == "D":
-                defined[name] = "1" if value is None else value
-            else:
-                undefined.add(name)
-    defined |= dict(_pairs(file))
-    return Definitions(defined, frozenset(undefined))
+def listed(unit: str, sources: tuple[str, ...]) -> bool:
+    """Tell whether a build that names sources compiles a unit.
 
-
-def _pairs(file: PythonFile) -> Iterator[tuple[str, str]]:
-    """Yield ``("NAME", None)`` and ``("NAME", "1")`` of lists that are called macros."""
-    for pair in file.on_rocm(file.of(ast.Tuple)):
-        match pair.elts:
-            case [ast.Constant(value=str(name)), ast.Constant(value=str() | None as value)] if _NAME.fullmatch(name):
-                statement = file.source(file.statement(pair)).split("\n", 1)[0]
-                if "macro" in statement and _always(file, pair):
-                    yield name, value or ""
-            case _:
-                pass
-
-
-def _always(file: PythonFile, node: ast.AST) -> bool:
-    """Tell whether no test around a node asks for a variable, an argument or another system."""
-    at: ast.AST | None = node
-    while at is not None:
-        above = file.parent(at)
-        if isinstance(above, ast.If | ast.IfExp) and at is not above.test and _ASKS.search(file.source(above.test)):
-            return False
-        at = above
-    return True
+    Args:
+        unit: Relative to the folder of the build.
+        sources: As the build names them; their beginning may be unknown, and parts may be ``*``.
+    """
+    path = PurePosixPath(unit)
+    return any(path.match(one) for one in (source.lstrip("./") for source in sources) if one)
