@@ -126,13 +126,13 @@ def test_a_call_that_our_hipcub_lacks_leaves_it_undecided(call: bytes, status: S
 @pytest.mark.slow
 def test_a_header_that_is_not_here_leaves_it_undecided(ported: Ported) -> None:
     source = PORT.replace(
-        b"#include <hip/hip_runtime.h>", b"#include <hip/hip_runtime.h>\n#include <hiprand/hiprand_kernel.h>"
+        b"#include <hip/hip_runtime.h>", b"#include <hip/hip_runtime.h>\n#include <rocwmma/rocwmma.hpp>"
     )
     made = compiles(ported({"total.cu": ORIGINAL}, {"total.cu": source}), "gfx942", "gfx1100")
     assert made.status is Status.INCOMPLETE
     (told,) = [one for one in made.evidence if one.outcome is Outcome.UNKNOWN]
-    assert (told.subject, told.data) == ("hiprand/hiprand_kernel.h", {"units": ["total.cu"]})
-    assert "hiprand-dev" in told.detail
+    assert (told.subject, told.data) == ("rocwmma/rocwmma.hpp", {"units": ["total.cu"]})
+    assert "rocwmma-dev" in told.detail
     assert "pip install" in told.detail
     assert "0 of 1 translation units compile" in made.summary
 

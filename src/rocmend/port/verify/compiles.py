@@ -27,7 +27,7 @@ __all__ = ["Made", "compiled", "run"]
 _LACKING = re.compile(
     r"(?:undeclared identifier|no member named|no matching|unknown type name|no type named|no template)\b[^']*"
     r"'[^']*(?:half|bfloat|bf16|__h[a-z]+\d?\b|\bh2?[a-z]+\b|Complex|group|tile|partition|coalesced|HIP_"
-    r"|hip(?:blas|sparse|solver|cub|_fp8)|HIP(?:BLAS|SPARSE|SOLVER|CUB)|fp8)"
+    r"|hip(?:blas|sparse|solver|cub|rand|_fp8)|HIP(?:BLAS|SPARSE|SOLVER|CUB|RAND)|fp8)"
     r"|no (?:member|type|template)\b.* in (?:namespace )?'(?:hipcub|thrust)\b"
 )
 """Errors that a header gives which lacks a name, for names of the kinds that rocmend's own headers have."""
