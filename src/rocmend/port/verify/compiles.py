@@ -302,6 +302,6 @@ def _stand_ins(made: Sequence[Made]) -> Evidence:
     return Evidence(
         ", ".join(names),
         Outcome.NOTE,
-        "ROCm's own header is not installed, so rocmend's substitute was used: the unit compiles to real code, but the "
-        "two headers may not declare exactly the same names",
+        "ROCm's own header is not installed, so rocmend's substitute was used: kernels compile to real code, but the "
+        "two headers may not declare exactly the same names, and a library's primitives may use other registers and LDS",
     )
