@@ -303,5 +303,5 @@ def _stand_ins(made: Sequence[Made]) -> Evidence:
         ", ".join(names),
         Outcome.NOTE,
         "ROCm's own header is not installed, so rocmend's substitute was used: kernels compile to real code, but the "
-        "two headers may not declare exactly the same names, and a library's primitives may use other registers and LDS",
+        "two headers may not declare exactly the same names, and a kernel's registers and LDS may differ",
     )
