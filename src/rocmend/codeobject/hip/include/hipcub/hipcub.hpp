@@ -18,7 +18,9 @@
 #define HIPCUB_HOST __host__
 #define HIPCUB_HOST_DEVICE __host__ __device__
 
-#if defined(__GFX9__)
+#if defined(__AMDGCN_WAVEFRONT_SIZE__)
+#define HIPCUB_DEVICE_WARP_THREADS __AMDGCN_WAVEFRONT_SIZE__
+#elif defined(__GFX9__)
 #define HIPCUB_DEVICE_WARP_THREADS 64
 #else
 #define HIPCUB_DEVICE_WARP_THREADS 32
