@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rocmend.codeobject.hip import HipObject, Toolchain, compile_hip
+from rocmend.codeobject.hip import HipFailure, HipObject, Toolchain, compile_hip
 from rocmend.codeobject.hip.headers import STAND_INS
 
 SIMULATOR = Path(__file__).parents[2] / "port/wave/shim/rocm"
@@ -87,10 +87,44 @@ void block() {
       check(out[at] == (3 * n + at) * (3 * n + at - 1) / 2, "BlockScan of items, exclusive");
     check(total == 3 * Threads * (3 * Threads - 1) / 2, "BlockScan of items, total");
     __syncthreads();
-    Ints(ints).InclusiveSum(values, values);
+    Ints(ints).InclusiveSum(values, values, total);
     for (int at = 0; at < 3; ++at)
       check(values[at] == (3 * n + at) * (3 * n + at + 1) / 2, "BlockScan of items, inclusive in place");
+    check(total == 3 * Threads * (3 * Threads - 1) / 2, "BlockScan of items, inclusive, total");
   });
+  simt::launch(1, {Threads, 1, 1}, [&] {
+    const int n = threadIdx.x;
+    Affine values[2] = {given(n), {2, 1}}, out[2];
+    auto prefix = [](Affine) { return Affine{3, 4}; };
+    static typename Scan::TempStorage one, other;
+    Scan(one).InclusiveScan(values, out, Compose(), prefix);
+    const Affine last = out[1];
+    Scan(other).ExclusiveScan(values, out, Compose(), prefix);
+    check(last == Compose()(out[1], values[1]) && out[1] == Compose()(out[0], values[0]), "BlockScan after a prefix");
+    if (n == 0) check(out[0] == Affine{3, 4}, "BlockScan after a prefix, first");
+  });
+}
+
+template <int Threads, int Items, hipcub::BlockLoadAlgorithm In, hipcub::BlockStoreAlgorithm Out>
+void moved() {
+  using Load = hipcub::BlockLoad<int, Threads, Items, In>;
+  using Store = hipcub::BlockStore<int, Threads, Items, Out>;
+  static typename Load::TempStorage load;
+  static typename Store::TempStorage store;
+  static std::vector<int> from(Threads * Items), to(Threads * Items);
+  for (int valid : {Threads * Items, Threads * Items / 2 + 1, 1}) {
+    for (int n = 0; n < Threads * Items; ++n) from[n] = n, to[n] = -1;
+    simt::launch(1, {Threads, 1, 1}, [&] {
+      int values[Items];
+      Load(load).Load(from.data(), values, valid, -2);
+      for (int at = 0; at < Items; ++at) {
+        const int own = In == hipcub::BLOCK_LOAD_STRIPED ? threadIdx.x + at * Threads : threadIdx.x * Items + at;
+        check(values[at] == (own < valid ? own : -2), "BlockLoad");
+      }
+      Store(store).Store(to.data(), values, valid);
+    });
+    for (int n = 0; n < Threads * Items; ++n) check(to[n] == (n < valid ? n : -1), "BlockStore");
+  }
 }
 
 template <int Threads>
@@ -114,6 +148,10 @@ int main() {
   block<64>();
   block<100>();
   block<256>();
+  moved<64, 4, hipcub::BLOCK_LOAD_WARP_TRANSPOSE, hipcub::BLOCK_STORE_WARP_TRANSPOSE>();
+  moved<100, 3, hipcub::BLOCK_LOAD_TRANSPOSE, hipcub::BLOCK_STORE_TRANSPOSE>();
+  moved<32, 8, hipcub::BLOCK_LOAD_VECTORIZE, hipcub::BLOCK_STORE_DIRECT>();
+  moved<32, 8, hipcub::BLOCK_LOAD_STRIPED, hipcub::BLOCK_STORE_STRIPED>();
   warp<8>();
   warp<32>();
   warp<HIPCUB_DEVICE_WARP_THREADS>();
@@ -165,3 +203,22 @@ def test_kernels_that_use_them_compile(target: str, tools: Toolchain) -> None:
     assert isinstance(made, HipObject), made
     assert "hipcub/hipcub.hpp" in made.stand_ins
     assert len(made.kernels) == 3
+
+
+TIMESLICED = b"""#include <hip/hip_runtime.h>
+#include <hipcub/hipcub.hpp>
+__global__ void k(const float* from, float* to) {
+  using Load = hipcub::BlockLoad<float, 1024, 17, hipcub::BLOCK_LOAD_WARP_TRANSPOSE_TIMESLICED>;
+  __shared__ typename Load::TempStorage storage;
+  float values[17];
+  Load(storage).Load(from, values);
+  to[threadIdx.x] = values[16];
+}
+"""
+
+
+def test_lds_that_a_block_does_not_have_is_an_error(tools: Toolchain) -> None:
+    """CUB needs LDS for one warp at a time here, hipCUB for all of them: 68 KiB."""
+    made = compile_hip(TIMESLICED, "gfx942", toolchain=tools)
+    assert isinstance(made, HipFailure), made
+    assert "69632" in made.message

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rocmend.codeobject.hip import HipObject, Syntax, Toolchain, check_syntax, compile_hip
+from rocmend.codeobject.hip import HipFailure, HipObject, Syntax, Toolchain, check_syntax, compile_hip
 from rocmend.codeobject.hip.headers import STAND_INS
 
 HEADERS = sorted(str(path.relative_to(STAND_INS)) for path in STAND_INS.rglob("*.h*"))
@@ -219,6 +219,7 @@ def test_a_target_has_the_8_bit_format_that_its_instructions_take(tools: Toolcha
 
 
 PHILOX = """#include <hip/hip_runtime.h>
+#define QUALIFIERS __host__ __device__ inline
 #include <hiprand/hiprand_kernel.h>
 #include <cstdio>
 int main() {
@@ -266,3 +267,39 @@ __global__ void k(float* x, float p, unsigned long long seed) {
     made = compile_hip(source, "gfx1151", toolchain=tools)
     assert isinstance(made, HipObject), made
     assert [kernel.scratch_bytes for kernel in made.kernels] == [0]
+
+
+def test_states_that_the_library_keeps_apart_are_not_one_type(tools: Toolchain) -> None:
+    """With cuRAND they are; and device code's functions are not the host's."""
+    head = "#include <hip/hip_runtime.h>\n#include <hiprand/hiprand_kernel.h>\n"
+    apart = "__global__ void k(hiprandState* s) { hiprandStateXORWOW* x = s; x->weyl = 1; }\n"
+    assert isinstance(compile_hip(f"{head}{apart}".encode(), "gfx1151", toolchain=tools), HipFailure)
+    host = "void f() { hiprandState_t s; hiprand_init(1, 2, 3, &s); }\n"
+    assert isinstance(check_syntax(f"{head}{host}".encode(), "gfx1151", toolchain=tools), HipFailure)
+
+
+TUPLES = b"""#include <hip/hip_runtime.h>
+#include <thrust/tuple.h>
+__device__ thrust::tuple<int, float> both(int x) { return thrust::make_tuple(x, x * 0.5f); }
+__global__ void k(float* out, int* keys) {
+  int key;
+  float value;
+  thrust::tie(key, value) = both(threadIdx.x);
+  thrust::tuple<int, float> kept, last = both(key + 1);
+  kept = last;
+  auto pair = thrust::make_pair(key, value);
+  thrust::pair<int, float> other(3, 4.0f);
+  other = pair;
+  thrust::swap(pair, other);
+  thrust::swap(key, thrust::get<0>(kept));
+  out[threadIdx.x] = thrust::get<1>(kept) + other.second + (kept < last);
+  keys[threadIdx.x] = key + pair.first;
+}
+"""
+
+
+@pytest.mark.parametrize("standard", ["-std=c++17", "-std=c++20"])
+def test_tuples_are_assigned_in_device_code(standard: str, tools: Toolchain) -> None:
+    """The standard library's are not constexpr there before C++20."""
+    made = compile_hip(TUPLES, "gfx1151", options=(standard,), toolchain=tools)
+    assert isinstance(made, HipObject), made

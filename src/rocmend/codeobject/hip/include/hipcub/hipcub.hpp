@@ -40,14 +40,14 @@ struct KeyValuePair {
 
 #define ROCMEND_OPERATOR(name, result)                           \
   struct name {                                                  \
-    template <typename T>                                        \
-    ROCMEND_BOTH auto operator()(const T& a, const T& b) const { \
+    template <typename A, typename B>                            \
+    ROCMEND_BOTH auto operator()(const A& a, const B& b) const { \
       return result;                                             \
     }                                                            \
   };
-ROCMEND_OPERATOR(Sum, static_cast<T>(a + b))
-ROCMEND_OPERATOR(Difference, static_cast<T>(a - b))
-ROCMEND_OPERATOR(Division, static_cast<T>(a / b))
+ROCMEND_OPERATOR(Sum, a + b)
+ROCMEND_OPERATOR(Difference, a - b)
+ROCMEND_OPERATOR(Division, a / b)
 ROCMEND_OPERATOR(Max, a < b ? b : a)
 ROCMEND_OPERATOR(Min, b < a ? b : a)
 ROCMEND_OPERATOR(Equality, a == b)
@@ -149,6 +149,26 @@ template <int X, int Y>
 ROCMEND_DEVICE int thread() {
   return static_cast<int>(threadIdx.x + X * (threadIdx.y + Y * threadIdx.z));
 }
+
+struct Nothing {};
+
+// A block's items in LDS, with as much padding against bank conflicts as the library's: what fits here fits there.
+template <typename T, int Threads, int Items>
+struct Exchange {
+  static constexpr bool padded = Items >= 2 && (Items & (Items - 1)) == 0;
+  Stored<T, Threads * Items + (padded ? Threads * Items / 32 : 0)> stored;
+  ROCMEND_DEVICE T& operator[](int at) { return stored[padded ? at + at / 32 : at]; }
+  ROCMEND_DEVICE void to_blocked(T (&values)[Items], int thread) {
+    for (int at = 0; at < Items; ++at) (*this)[at * Threads + thread] = values[at];
+    __syncthreads();
+    for (int at = 0; at < Items; ++at) values[at] = (*this)[thread * Items + at];
+  }
+  ROCMEND_DEVICE void to_striped(T (&values)[Items], int thread) {
+    for (int at = 0; at < Items; ++at) (*this)[thread * Items + at] = values[at];
+    __syncthreads();
+    for (int at = 0; at < Items; ++at) values[at] = (*this)[at * Threads + thread];
+  }
+};
 }  // namespace rocmend
 
 // Warps.
@@ -182,6 +202,12 @@ class WarpScan {
   ROCMEND_DEVICE void ExclusiveScan(T value, T& out, T first, Op op) {
     const T before = rocmend::from_below(rocmend::scanned(value, op, lane_, Threads), 1, Threads);
     out = lane_ == 0 ? first : op(first, before);
+  }
+  template <typename Op>
+  ROCMEND_DEVICE void ExclusiveScan(T value, T& out, T first, Op op, T& total) {
+    T inclusive;
+    InclusiveScan(value, inclusive, op, total);
+    ExclusiveScan(value, out, first, op);
   }
   template <typename Op>
   ROCMEND_DEVICE void ExclusiveScan(T value, T& out, Op op) {
@@ -285,12 +311,6 @@ class BlockScan {
     T total;
     ExclusiveScan(value, out, first, op, total);
   }
-  template <typename Op>
-  ROCMEND_DEVICE void ExclusiveScan(T value, T& out, Op op) {
-    T total;
-    bool any;
-    out = preceding(value, op, total, any);
-  }
   // The first wavefront calls the prefix's function with the block's total; its first lane's answer comes first.
   template <typename Op, typename Prefix, std::enable_if_t<std::is_class<Prefix>::value && !std::is_same<Prefix, T>::value>* = nullptr>
   ROCMEND_DEVICE void ExclusiveScan(T value, T& out, Op op, Prefix& prefix) {
@@ -317,30 +337,46 @@ class BlockScan {
     ExclusiveScan(value, out, hipcub::Sum(), prefix);
   }
 
-  template <int Items, typename Op, typename... Last>
-  ROCMEND_DEVICE void InclusiveScan(T (&values)[Items], T (&out)[Items], Op op, Last&... last) {
-    T sum = values[0];
-    for (int at = 1; at < Items; ++at) sum = op(sum, values[at]);
-    T before;
-    ExclusiveScan(sum, before, op, last...);
-    const bool any = sizeof...(Last) != 0 || rocmend::thread<X, Y>() != 0;
+  template <int Items, typename Op>
+  ROCMEND_DEVICE void InclusiveScan(T (&values)[Items], T (&out)[Items], Op op) {
+    T total;
+    InclusiveScan(values, out, op, total);
+  }
+  template <int Items, typename Op>
+  ROCMEND_DEVICE void InclusiveScan(T (&values)[Items], T (&out)[Items], Op op, T& total) {
+    bool any;
+    T before = preceding(reduced(values, op), op, total, any);
     for (int at = 0; at < Items; ++at) out[at] = before = at != 0 || any ? op(before, values[at]) : values[at];
+  }
+  template <int Items, typename Op, typename Prefix, std::enable_if_t<std::is_class<Prefix>::value && !std::is_same<Prefix, T>::value>* = nullptr>
+  ROCMEND_DEVICE void InclusiveScan(T (&values)[Items], T (&out)[Items], Op op, Prefix& prefix) {
+    T before;
+    ExclusiveScan(reduced(values, op), before, op, prefix);
+    for (int at = 0; at < Items; ++at) out[at] = before = op(before, values[at]);
   }
   template <int Items, typename Op, typename... Last>
   ROCMEND_DEVICE void ExclusiveScan(T (&values)[Items], T (&out)[Items], T first, Op op, Last&... last) {
-    T sum = values[0];
-    for (int at = 1; at < Items; ++at) sum = op(sum, values[at]);
     T before;
-    ExclusiveScan(sum, before, first, op, last...);
+    ExclusiveScan(reduced(values, op), before, first, op, last...);
     for (int at = 0; at < Items; ++at) {
       const T value = values[at];
       out[at] = before;
       before = op(before, value);
     }
   }
-  template <int Items>
-  ROCMEND_DEVICE void InclusiveSum(T (&values)[Items], T (&out)[Items]) {
-    InclusiveScan(values, out, hipcub::Sum());
+  template <int Items, typename... Last>
+  ROCMEND_DEVICE void InclusiveSum(T (&values)[Items], T (&out)[Items], Last&... last) {
+    InclusiveScan(values, out, hipcub::Sum(), last...);
+  }
+  template <int Items, typename Op, typename Prefix, std::enable_if_t<std::is_class<Prefix>::value && !std::is_same<Prefix, T>::value>* = nullptr>
+  ROCMEND_DEVICE void ExclusiveScan(T (&values)[Items], T (&out)[Items], Op op, Prefix& prefix) {
+    T before;
+    ExclusiveScan(reduced(values, op), before, op, prefix);
+    for (int at = 0; at < Items; ++at) {
+      const T value = values[at];
+      out[at] = before;
+      before = op(before, value);
+    }
   }
   template <int Items>
   ROCMEND_DEVICE void ExclusiveSum(T (&values)[Items], T (&out)[Items]) {
@@ -352,6 +388,12 @@ class BlockScan {
   }
 
  private:
+  template <int Items, typename Op>
+  static ROCMEND_DEVICE T reduced(T (&values)[Items], Op op) {
+    T sum = values[0];
+    for (int at = 1; at < Items; ++at) sum = op(sum, values[at]);
+    return sum;
+  }
   // Return what comes before a thread's value, if anything does, and what all of them come to.
   template <typename Op>
   ROCMEND_DEVICE T preceding(T value, Op op, T& total, bool& any) {
@@ -390,53 +432,82 @@ class BlockScan {
 template <typename T, int X, int Items, BlockLoadAlgorithm Algorithm = BLOCK_LOAD_DIRECT, int Y = 1, int Z = 1,
           int Arch = 1>
 class BlockLoad {
+  static constexpr int threads = X * Y * Z;
+  static constexpr bool transposes = Algorithm == BLOCK_LOAD_TRANSPOSE || Algorithm == BLOCK_LOAD_WARP_TRANSPOSE ||
+                                     Algorithm == BLOCK_LOAD_WARP_TRANSPOSE_TIMESLICED;
+
  public:
-  struct TempStorage {};
-  ROCMEND_DEVICE BlockLoad() {}
-  ROCMEND_DEVICE BlockLoad(TempStorage&) {}
+  struct TempStorage {
+    std::conditional_t<transposes, rocmend::Exchange<T, threads, Items>, rocmend::Nothing> items;
+  };
+  ROCMEND_DEVICE BlockLoad() : storage_(own()) {}
+  ROCMEND_DEVICE BlockLoad(TempStorage& storage) : storage_(storage) {}
   template <typename In>
   ROCMEND_DEVICE void Load(In in, T (&values)[Items]) {
     for (int at = 0; at < Items; ++at) values[at] = in[place(at)];
+    arrange(values);
   }
   template <typename In>
   ROCMEND_DEVICE void Load(In in, T (&values)[Items], int valid) {
     for (int at = 0; at < Items; ++at)
       if (place(at) < valid) values[at] = in[place(at)];
+    arrange(values);
   }
   template <typename In, typename Default>
   ROCMEND_DEVICE void Load(In in, T (&values)[Items], int valid, Default other) {
-    for (int at = 0; at < Items; ++at) values[at] = place(at) < valid ? static_cast<T>(in[place(at)]) : static_cast<T>(other);
+    for (int at = 0; at < Items; ++at)
+      values[at] = place(at) < valid ? static_cast<T>(in[place(at)]) : static_cast<T>(other);
+    arrange(values);
   }
 
  private:
   static ROCMEND_DEVICE int place(int at) {
     const int thread = rocmend::thread<X, Y>();
-    return Algorithm == BLOCK_LOAD_STRIPED ? thread + at * X * Y * Z : thread * Items + at;
+    return transposes || Algorithm == BLOCK_LOAD_STRIPED ? thread + at * threads : thread * Items + at;
   }
+  ROCMEND_DEVICE void arrange(T (&values)[Items]) {
+    if constexpr (transposes) storage_.items.to_blocked(values, rocmend::thread<X, Y>());
+  }
+  static ROCMEND_DEVICE TempStorage& own() {
+    __shared__ TempStorage storage;
+    return storage;
+  }
+  TempStorage& storage_;
 };
 
 template <typename T, int X, int Items, BlockStoreAlgorithm Algorithm = BLOCK_STORE_DIRECT, int Y = 1, int Z = 1,
           int Arch = 1>
 class BlockStore {
+  static constexpr int threads = X * Y * Z;
+  static constexpr bool transposes = Algorithm == BLOCK_STORE_TRANSPOSE || Algorithm == BLOCK_STORE_WARP_TRANSPOSE ||
+                                     Algorithm == BLOCK_STORE_WARP_TRANSPOSE_TIMESLICED;
+
  public:
-  struct TempStorage {};
-  ROCMEND_DEVICE BlockStore() {}
-  ROCMEND_DEVICE BlockStore(TempStorage&) {}
+  struct TempStorage {
+    std::conditional_t<transposes, rocmend::Exchange<T, threads, Items>, rocmend::Nothing> items;
+  };
+  ROCMEND_DEVICE BlockStore() : storage_(own()) {}
+  ROCMEND_DEVICE BlockStore(TempStorage& storage) : storage_(storage) {}
   template <typename Out>
   ROCMEND_DEVICE void Store(Out out, T (&values)[Items]) {
-    for (int at = 0; at < Items; ++at) out[place(at)] = values[at];
+    Store(out, values, threads * Items);
   }
   template <typename Out>
   ROCMEND_DEVICE void Store(Out out, T (&values)[Items], int valid) {
-    for (int at = 0; at < Items; ++at)
-      if (place(at) < valid) out[place(at)] = values[at];
+    const int thread = rocmend::thread<X, Y>();
+    if constexpr (transposes) storage_.items.to_striped(values, thread);
+    for (int at = 0; at < Items; ++at) {
+      const int place = transposes || Algorithm == BLOCK_STORE_STRIPED ? thread + at * threads : thread * Items + at;
+      if (place < valid) out[place] = values[at];
+    }
   }
 
  private:
-  static ROCMEND_DEVICE int place(int at) {
-    const int thread = rocmend::thread<X, Y>();
-    return Algorithm == BLOCK_STORE_STRIPED ? thread + at * X * Y * Z : thread * Items + at;
+  static ROCMEND_DEVICE TempStorage& own() {
+    __shared__ TempStorage storage;
+    return storage;
   }
+  TempStorage& storage_;
 };
 
 // Iterators.
