@@ -100,3 +100,14 @@ def test_no_finding_counts_twice(installed: Installed, tmp_path: Path) -> None:
     assert before
     installed("port", str(project), "--apply")
     assert sorted(one["rule"] for one in by_hand(installed, project)) == before
+
+
+def test_a_port_in_place_and_then_a_folder_of_its_own_can_be_undone(installed: Installed, tmp_path: Path) -> None:
+    """The second port does not write the first one's support headers twice, and its record can be read."""
+    project = applied(installed, tmp_path, NEARBY)
+    assert installed("port", str(project), "--apply", "--style", "tree").code in {0, 1}
+    assert (project / "rocm" / "k.hip").is_file()
+    for _ in range(2):
+        assert installed("port", "undo", str(project)).code == 0
+    assert (project / "k.cu").read_text() == NEARBY
+    assert not (project / "rocm").exists()

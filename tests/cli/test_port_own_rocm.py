@@ -244,3 +244,40 @@ def test_conditions_are_read_with_the_projects_own_macros(installed: Installed, 
     apart.mkdir()
     (apart / "k.cu").write_text(OWN_MACRO["k.cu"])
     assert "CU16" in [one["rule"] for one in found(installed, apart)], "the file alone does not say so"
+
+
+GUESSED = """#include <cuda_runtime.h>
+__global__ void k(int* x) {
+#if defined(NAME) && NAME
+  x[0] = 1;
+#else
+  x[threadIdx.x] = __popc(__ballot_sync(0xffffffff, x[threadIdx.x]));
+#endif
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [
+        ("NO_ROCM", {"CMakeLists.txt": "option(NO_ROCM)\ntarget_compile_definitions(x PRIVATE NO_ROCM)\n"}),
+        ("USE_HIP_FAST", {"Makefile": "CFLAGS += -DUSE_HIP_FAST=0\n"}),
+        (
+            "WITH_COUNT",
+            {"config.h": "#ifdef USE_ROCM\n#define WITH_COUNT 1\n#endif\n", "Makefile": "NVCC += -DWITH_COUNT=1\n"},
+        ),
+        (
+            "VEC",
+            {
+                "config.h": "#ifdef USE_ROCM\n#define VEC 1\n#else\n#define VEC 0\n#endif\n",
+                "other.h": "#define VEC 0\n",
+            },
+        ),
+    ],
+)
+def test_no_branch_is_dropped_on_a_guess(installed: Installed, tmp_path: Path, name: str, more: dict[str, str]) -> None:
+    """What ROCm's build may not define, or defines otherwise, says nothing about which branch it compiles."""
+    project = written(tmp_path, {"k.cu": GUESSED.replace("NAME", name), **more})
+    data = json.loads(installed("port", str(project), "--json").out)["data"]
+    assert name not in data["analysis"].get("macros", {})
+    assert any("__ballot_sync" in one["snippet"] for one in found(installed, project))

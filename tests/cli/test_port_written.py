@@ -149,6 +149,11 @@ void f(cudaDeviceProp p) {
   if (p.major >= 8) a<<<1, 1>>>(); else b<<<1, 1>>>();
 }
 """,
+    "said and chosen": """CU47
+void f(cudaDeviceProp p) {
+  if (p.major >= 8) { printf("fast"); a<<<1, 1>>>(); }
+}
+""",
     "itself": """CU31
 __global__ void f(volatile int* done) {
   if (threadIdx.x == 0) {
@@ -159,6 +164,7 @@ __global__ void f(volatile int* done) {
 }
 """,
     "blocks": """CU31
+// TODO: cudaLaunchCooperativeKernel
 __global__ void __launch_bounds__(256, 4) f(volatile int* n) {
   if (threadIdx.x == 0) {
     while (n[0] < gridDim.x);
@@ -233,3 +239,15 @@ def test_a_build_that_has_a_side_for_rocm_is_left_alone(rocmend: Rocmend, tmp_pa
     )
     analysis = data_of(rocmend("port", tmp_path, "--json"))["analysis"]
     assert not {one["rule"] for file in analysis["files"] for one in file["issues"]} & {"PY44", "BL15", "BL02"}
+
+
+@pytest.mark.parametrize("name", ["cuda_missing", "no_cuda", "is_cpu_only_gpu", "has_cuda_11", "gpu_is_blackwell"])
+def test_an_answer_that_says_more_than_presence_is_left_to_a_person(
+    rocmend: Rocmend, tmp_path: Path, name: str
+) -> None:
+    source = f"import shutil\n\n\ndef {name}():\n    return shutil.which('nvidia-smi') is None\n"
+    (tmp_path / "a.py").write_text(source)
+    issues = data_of(rocmend("port", tmp_path, "--json"))["analysis"]["files"][0]["issues"]
+    assert [(one["rule"], one["outcome"]) for one in issues] == [("PY44", "manual")]
+    rocmend("port", tmp_path, "--apply", "--suggestions")
+    assert (tmp_path / "a.py").read_text() == source

@@ -182,5 +182,5 @@ def test_wrong_settings_are_refused(settings: dict[str, object]) -> None:
 
 
 def test_there_is_no_such_run_to_resume(tmp_path: Path) -> None:
-    with Store.open(tmp_path / "evidence.sqlite") as store, pytest.raises(UsageError, match="probe-nothing"):
+    with Store.open(tmp_path / "evidence.sqlite") as store, pytest.raises(UsageError, match="no run of probes"):
         run_probes(["add:float32"], store=store, resume="probe-nothing")

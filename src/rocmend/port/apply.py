@@ -8,13 +8,13 @@ from pathlib import Path
 import msgspec
 
 from rocmend.core.beneath import Beneath
-from rocmend.core.errors import UsageError
+from rocmend.core.errors import UnitError, UsageError
 from rocmend.core.units import count_text
 from rocmend.port.git import uncommitted
 from rocmend.port.patch import patch
 from rocmend.port.plan import LeftAlone, Plan, plan
 from rocmend.port.records import Analysis, Change
-from rocmend.port.state import Manifest, digest_at, entries_of, generations
+from rocmend.port.state import Manifest, digest_at, entries_of, fault_of, generations
 from rocmend.port.transaction import commit, locked, modes_of, not_written, recover, to_make
 
 __all__ = ["Applied", "apply", "changes", "diff"]
@@ -116,6 +116,8 @@ def _commit(tree: Beneath, planned: Plan, targets: Sequence[str], style: str) ->
         targets=tuple(targets),
         findings=planned.kept,
     )
+    if fault := fault_of(manifest):  # it could not be read back, and nothing could be undone
+        raise UnitError("port", f"nothing was written: the record of this port would be wrong ({fault}).")
     back = [Change(change.path, change.after, change.before) for change in planned.changes]
     commit(tree, planned.changes, manifest, patch(back))
 

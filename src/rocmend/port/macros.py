@@ -16,16 +16,19 @@ __all__ = ["naming", "own_macros"]
 
 _MOST = 64
 _BUILDS = re.compile(r"(?:^|/)(?:CMakeLists\.txt|[^/]*\.cmake|setup\.py|[Mm]akefile|[^/]*\.mk)\Z")
-_DEFINED = re.compile(rb"compile_definitions\s*\(([^)]{1,2000})\)|-D(\w+)|\(\s*[\"'](\w+)[\"']\s*,")
-_FOR_ROCM = re.compile(rb"(?=\w*_)(?:[A-Z0-9]+_)*(?:HIP|ROCM|AMDGPU)(?:_[A-Z0-9]+)*")
-_WORD = re.compile(rb"\w+")
+_SOURCES = re.compile(r"\.(?:cuh?|[ch](?:pp|xx|c|h)?|inl)\Z")
+_DEFINED = re.compile(rb"compile_definitions\s*\(([^)]{1,2000})\)|-D(\w+(?:=\w*)?)|\(\s*[\"'](\w+)[\"']\s*,")
+_FOR_ROCM = re.compile(r"(?=\w*_)(?:[A-Z0-9]+_)*(?:HIP|ROCM|AMDGPU)(?:_[A-Z0-9]+)*")
+_DENIES = re.compile(r"(?:^|_)(?:NO|NOT|NON|DISABLE|DISABLED|WITHOUT|SKIP|OFF)(?:_|$)")
+"""A name that says what is not: its number on ROCm is anybody's guess."""
+_WORD = re.compile(rb"\w+(?:=\w*)?")
 
 
 def own_macros(root: Path, seen: Iterable[Look], max_file_bytes: int) -> dict[str, tuple[int | None, int | None]]:
     """Return the macros that a project defines as one number on ROCm and as another elsewhere.
 
     They are its files', and those named for ROCm that its builds define. Those that files contradict each other about
-    are left out.
+    are left out, and those that a build defines, too, or another way than as 1: a branch is never dropped on a guess.
     """
     seen = list(seen)
     found: dict[str, tuple[int | None, int | None]] = {}
@@ -35,9 +38,13 @@ def own_macros(root: Path, seen: Iterable[Look], max_file_bytes: int) -> dict[st
         for name, values in one.macros.items():
             if found.setdefault(name, values) != values:
                 wrong.add(name)
+    wrong |= _defined_elsewhere(root, seen, set(found) - wrong, max_file_bytes)
     for one in seen:
         if _BUILDS.search(one.path):
-            found |= {name: (1, None) for name in _built(root, one.path, max_file_bytes) if name not in found}
+            for name, value in _built(root, one.path, max_file_bytes):
+                believed = _FOR_ROCM.fullmatch(name) and not _DENIES.search(name) and value in {"", "1"}
+                if not believed or found.setdefault(name, (1, None)) != (1, None):
+                    wrong.add(name)
     known = {name.decode() for name in ROCM.keys() | NVIDIA.keys()} - {name.decode() for name in OWN}
     return {name: found[name] for name in sorted(found.keys() - wrong - known)[:_MOST]}
 
@@ -57,11 +64,30 @@ def naming(root: Path, seen: Iterable[Look], own: Macros, max_file_bytes: int) -
             yield one
 
 
-def _built(root: Path, path: str, max_file_bytes: int) -> set[str]:
-    """Return the macros named for ROCm that a build defines."""
+def _defined_elsewhere(root: Path, seen: Iterable[Look], names: set[str], max_file_bytes: int) -> set[str]:
+    """Return the macros that a source defines which says nothing of ROCm."""
+    wrong: set[str] = set()
+    if not names:
+        return wrong
+    any_name = b"|".join(re.escape(name.encode()) for name in names)
+    definition = re.compile(rb"^[ \t]*#[ \t]*define[ \t]+(" + any_name + rb")\b", re.MULTILINE)
+    for one in seen:
+        if one.macros or not _SOURCES.search(one.path):
+            continue
+        try:
+            data, _ = read_steady(root, one.path, max_file_bytes)
+        except NotReadError:
+            continue
+        wrong.update(name.decode() for name in definition.findall(data))
+    return wrong
+
+
+def _built(root: Path, path: str, max_file_bytes: int) -> set[tuple[str, str]]:
+    """Return the macros that a build defines, each with its value; empty where none is said."""
     try:
         data, _ = read_steady(root, path, max_file_bytes)
     except NotReadError:
         return set()
     words = {word for texts in _DEFINED.findall(data) for text in texts for word in _WORD.findall(text)}
-    return {word.decode() for word in words if _FOR_ROCM.fullmatch(word)}
+    pairs = (word.decode().partition("=") for word in words)
+    return {(name, value) for name, _, value in pairs}

@@ -185,7 +185,7 @@ class Generation:
                 f"is of version {self.manifest.schema_version}; this program reads {_VERSION}.",
                 next_step="Use the rocmend that wrote it.",
             )
-        wrong = _wrong(self.manifest)
+        wrong = fault_of(self.manifest)
         if wrong:
             raise DataError(
                 str(self.path / MANIFEST),
@@ -215,7 +215,7 @@ class Generation:
         return data
 
 
-def _wrong(manifest: Manifest) -> str:
+def fault_of(manifest: Manifest) -> str:
     """Return what of a manifest no port writes; empty where all is as it should be."""
     counts = [len(part) for part in (manifest.entries, manifest.made_folders, manifest.drops, manifest.keeps)]
     if max(*counts, len(manifest.findings)) > _MOST_ENTRIES:

@@ -138,6 +138,8 @@ class TreePlanner(Planner):
             by_name = kind(file.path)
             if file.path.startswith(f"{FOLDER}/") or not (by_name is None or Language.CUDA in by_name):
                 continue
+            if file.path in self.ours:  # support headers of a port in place: they come with what uses them
+                continue
             try:
                 data, _ = read_steady(self.root, file.path, self.settings.max_file_bytes)
             except NotReadError as error:

@@ -116,6 +116,25 @@ __global__ void k(unsigned long long* x) {
     assert shift in assembly(body, tools, "gfx942", "cooperative_groups")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["pair", "__half"])
+def test_a_tile_exchanges_numbers_alone_as_hips_does(tools: Toolchain, kind: str) -> None:
+    made = check_syntax(
+        f"""#include <hip/hip_runtime.h>
+#include <hip/hip_fp16.h>
+#include <hip/hip_cooperative_groups.h>
+struct pair {{ int a, b; }};
+__global__ void k({kind}* x) {{
+  x[0] = cooperative_groups::tiled_partition<32>(cooperative_groups::this_thread_block()).shfl(x[0], 1);
+}}
+""".encode(),
+        "gfx942",
+        toolchain=tools,
+    )
+    assert not isinstance(made, Syntax)
+    assert "numbers alone" in made.message
+
+
 FUNCTIONS = (
     "exp", "log", "log10", "sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh",
     "acosh", "atanh",

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from rocmend.core.errors import UnitError
 from rocmend.core.records import Severity
 from rocmend.port.build.file import TextFile
+from rocmend.port.build.gates import GATES
 from rocmend.port.build.identity import broken, restored
 from rocmend.port.build.kinds import kind_of
 from rocmend.port.build.write import ported, redirected
@@ -103,11 +104,24 @@ def test_a_projects_own_condition_is_not_taken_for_broken() -> None:
     assert broken("CMakeLists.txt", text, text.replace(b"a()", b"b()")) is not None
 
 
-@pytest.mark.parametrize("text", ['export A="x\n  y"\n', "\tx a\n"])
-def test_lines_that_are_part_of_a_text_stay_where_they_are(text: str) -> None:
-    after = swap("a.sh", text, "x", "z")
-    assert f"else\n{text}" in after
-    assert restored("a.sh", after.encode()) == text.encode()
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("a.sh", 'export A="x\n  y"\n'),
+        ("a.sh", "\tx a\n"),
+        ("a.sh", "nvcc -DA=x\\\ny\n"),
+        ("a.sh", 'x "$(echo "a\nb")"\n'),
+        ("CMakeLists.txt", 'set(F "x -DA=\\"b\nc\\" -O3")\n'),
+        ("CMakeLists.txt", "set(F [[x\nb]])\n"),
+    ],
+)
+def test_lines_that_are_part_of_a_text_stay_where_they_are(path: str, text: str) -> None:
+    after, kind = swap(path, text, "x", "z"), kind_of(path)
+    assert kind is not None
+    assert f"{GATES[kind].otherwise}\n{text}" in after
+    assert restored(path, after.encode()) == text.encode()
+    moved = after.replace(text, indent(text, "  "))
+    assert broken(path, text.encode(), moved.encode()) is not None, "what moved is not taken for the original"
 
 
 def test_where_no_condition_can_stand_nothing_is_written() -> None:

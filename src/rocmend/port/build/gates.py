@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from rocmend.port.build.kinds import Kind
 
-__all__ = ["GATES", "UNIT", "Gate"]
+__all__ = ["GATES", "UNIT", "Gate", "movable"]
 
 UNIT = "  "
 """What stands before each line within a condition, where the kind is indented."""
@@ -39,3 +40,22 @@ GATES = {
 
 A build for ROCm is asked for with ``-DUSE_ROCM=ON``, ``make USE_ROCM=1`` or ``USE_ROCM=1`` in the environment.
 """
+
+_STAYS = re.compile(rb"\t|\r(?!\n)|<<|\\\Z")
+"""What is indented by tabs, or goes on after the line."""
+_SPANS = {Kind.CMAKE: re.compile(rb"\\|\[=*\["), Kind.SHELL: re.compile(rb"[\\\"'`]")}
+"""What may begin a text that goes on over the end of a line."""
+
+
+def movable(kind: Kind, text: bytes) -> bool:
+    """Return whether whole statements mean the same indented: surely no text or word goes on over the end of a line.
+
+    A single line has none. CMake's strings have double quotes alone, so without a backslash and without bracket
+    arguments an even number of them a line closes each. A shell's nest, so of several lines none may have a quote.
+    """
+    lines = text.splitlines()
+    if _STAYS.search(text.rstrip(b"\r\n")) or kind not in _SPANS:
+        return False
+    if len(lines) <= 1:
+        return True
+    return _SPANS[kind].search(text) is None and all(line.count(b'"') % 2 == 0 for line in lines)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from rocmend.port.build import make
 from rocmend.port.build.file import TextFile
-from rocmend.port.build.gates import GATES, UNIT
+from rocmend.port.build.gates import GATES, UNIT, movable
 from rocmend.port.build.kinds import Kind, Manner, manner
 
 __all__ = ["broken", "restored"]
@@ -124,14 +124,19 @@ def _of_shell(file: TextFile) -> Iterator[_Mark]:
 
 
 def _moved(file: TextFile, branches: list[tuple[int, int]]) -> set[int]:
-    """Return the lines of branches that are indented within them, all of a branch or none."""
+    """Return the lines of branches that are indented within them, all of a branch or none; none that may not be."""
     moved: set[int] = set()
     for first, last in branches:
         indent = file.lines.indent(file.lines.all[first].start) + UNIT
         inside = [number for number in range(first + 1, last) if _text(file, number).strip()]
-        if all(_text(file, number).startswith(indent) for number in inside):
+        lines = [_text(file, number) for number in inside]
+        if all(line.startswith(indent) for line in lines) and file.kind and movable(file.kind, _bytes(lines)):
             moved.update(inside)
     return moved
+
+
+def _bytes(lines: list[str]) -> bytes:
+    return "\n".join(lines).encode("utf-8", "replace")
 
 
 def _text(file: TextFile, number: int) -> str:

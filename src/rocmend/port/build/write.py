@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from rocmend.core.errors import UnitError
 from rocmend.port.build.file import TextFile
-from rocmend.port.build.gates import GATES, UNIT
+from rocmend.port.build.gates import GATES, UNIT, movable
 from rocmend.port.build.kinds import Kind, Manner, destination, kind_of, manner
 from rocmend.port.build.lines import Line
 from rocmend.port.edits import applied, compatible
@@ -145,27 +145,16 @@ def _written(file: TextFile, kind: Kind, group: list[_Change]) -> bytes:
 
     if not group[0].inside:
         added = _ended(group[0].added.removeprefix(b"\r\n").removeprefix(b"\n"), newline)
-        added = _deeper(added) if gate.indented and _moves(added) else added
+        added = _deeper(added) if gate.indented and movable(kind, added) else added
         lines = [line(gate.rocm), added, line(gate.close)]
         return original + (ending or newline) + newline.join(lines) + ending
     rocm = newline.join(text for change in group if (text := _rocm_side(file, change, newline)))
-    if gate.indented and _moves(original) and _moves(rocm):
+    if gate.indented and movable(kind, original) and movable(kind, rocm):
         original, rocm = _deeper(original), _deeper(rocm)
     kept = original + (ending or newline)  # with its own line end, whatever those of the rest are
     if not rocm:
         return line(gate.other) + newline + kept + line(gate.close) + ending
     return newline.join([line(gate.rocm), rocm, line(gate.otherwise), kept + line(gate.close)]) + ending
-
-
-_HOLDS = re.compile(rb"<<|\[=*\[|\t|\r(?!\n)")
-"""What has text over several lines, or is indented by tabs: such lines stay where they are."""
-
-
-def _moves(text: bytes) -> bool:
-    """Tell whether lines may be indented: no string begins on one and ends on another."""
-    return _HOLDS.search(text) is None and all(
-        line.count(b'"') % 2 == 0 and line.count(b"'") % 2 == 0 for line in text.splitlines()
-    )
 
 
 def _deeper(text: bytes) -> bytes:

@@ -7,10 +7,12 @@ from typing import NamedTuple
 
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.functions import Function
+from rocmend.port.cuda.lexer import Kind
 
 __all__ = ["Statement", "statements", "walk"]
 
 _BEFORE_BODY = frozenset((b")", b"]", b"mutable", b"noexcept", b"const"))
+_NO_LABELS = frozenset((b"default", b"public", b"protected", b"private"))
 _JUMPS = frozenset((b"return", b"break", b"continue", b"goto", b"throw"))
 
 
@@ -89,6 +91,10 @@ class _Reader:
             return self.headed(at, limit, text)
         if text == b"do":
             return self.do(at, limit)
+        colon = self.after(at + 1)
+        if self.tokens[at].kind == Kind.NAME and text not in _NO_LABELS and self.text(colon) == b":":
+            body = self.after(colon + 1)  # a label belongs to what follows it
+            return self.statement(body, limit) if body < limit else Statement("plain", at, body, None, (), b":")
         if text in (b"case", b"default"):
             while at < limit and self.text(at) != b":":
                 at = self.after(at + 1)

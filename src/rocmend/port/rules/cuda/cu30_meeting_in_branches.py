@@ -134,6 +134,13 @@ from rocmend.port.wave.intrinsics import TRIGGERS
         ),
         Case("__device__ int f(int v) {\n  return v ? __shfl_sync(~0u, v, 0) : __shfl_sync(~0u, v, 1);\n}\n", None),
         Case(
+            (
+                "__device__ int f(int v) {\n  if (v > 9) goto out;\n  v++;\n"
+                "out: if (v & 1) v = __shfl_sync(~0u, v, 0); else v = __shfl_sync(~0u, v, 1);\n  return v;\n}\n"
+            ),
+            None,
+        ),
+        Case(
             "__global__ void f(int* x) {\n  if (threadIdx.x < 32) {\n    x[0] = 1;\n    __syncthreads();\n"
             "  } else {\n    __syncthreads();\n  }\n}\n",
             None,

@@ -156,4 +156,4 @@ def waiting_lanes(file: CudaFile) -> Iterator[Found]:
 
 def _resident(file: CudaFile) -> bool:
     """Tell whether a file sees to it that the blocks of a grid are resident at once."""
-    return any(name in file.data for name in _SEES_TO_IT)
+    return any(name in token.text for token in file.tokens for name in _SEES_TO_IT)  # a comment sees to nothing

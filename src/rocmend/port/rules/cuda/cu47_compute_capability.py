@@ -51,6 +51,7 @@ _REFUSES = frozenset(
         Case("bool f(cudaDeviceProp p) {\n  return p.major >= 8;\n}\n", None),
         Case("void f(cudaDeviceProp p) {\n  if (p.major >= 8) a<<<1, 1>>>(); else b<<<1, 1>>>();\n}\n", None),
         Case("void f(cudaDeviceProp* p) {\n  if (p->major < 7) throw 1;\n}\n", None),
+        Case('void f(cudaDeviceProp p) {\n  if (p.major >= 8) { printf("fast"); a<<<1, 1>>>(); }\n}\n', None),
         Case("void f(cudaDeviceProp* p) {\n  int sm = p->major * 10 + p->minor;\n}\n", None),
     ),
 )
@@ -96,4 +97,5 @@ def _refused(file: CudaFile, first: int) -> bool:
     else:
         last = next((at for at in range(first, len(file.tokens)) if file.tokens[at].text == b";"), first)
     after = file.tokens[last + 1].text if last + 1 < len(file.tokens) else b""
-    return after != b"else" and any(one.text in _REFUSES for one in file.tokens[first : last + 1])
+    words = [one.text for one in file.tokens[first : last + 1]]
+    return after != b"else" and b"<<<" not in words and any(word in _REFUSES for word in words)

@@ -43,7 +43,12 @@ from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
 _PARTS = ("nvcc", "nvidia-smi", "CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "cudart", "_find_cuda_home", "libcuda", "nvcuda")
-_ABOUT = re.compile(r"cuda|nvcc|nvidia|gpu|toolkit|compiler", re.IGNORECASE)
+_ABOUT = frozenset(["cuda", "nvcc", "nvidia", "gpu", "gpus", "toolkit", "compiler"])
+_PRESENT = re.compile(
+    r"is|has|have|any|a|the|checks?|test|can|availab(?:le|ility)|exists|found|installed|present|detected|there|smi|home|"
+    r"system|enabled|support(?:ed)?"
+)
+"""Words of a name that says of a toolkit or a GPU that it is there and nothing else: no version, not the reverse."""
 _COMPILER = "from torch.utils.cpp_extension import ROCM_HOME\n\nreturn ROCM_HOME is not None"
 _GPU = "import torch\n\nreturn torch.cuda.is_available()"
 
@@ -138,9 +143,14 @@ def _rewrite(file: PythonFile, probe: Probe) -> tuple[ast.AST | None, tuple[Edit
     """Return the test that a probe is part of, and its rewrite; nothing for both where it is part of none."""
     if predicate := predicate_of(file, probe.node):
         edits = insertion(file, predicate.first, _COMPILER if probe.compiler else _GPU)
-        return predicate.first, edits if _ABOUT.search(predicate.node.name) else ()
+        return predicate.first, edits if _says_presence(predicate.node.name) else ()
     if flag := flag_of(file, probe.node):
         return flag.node, block_gate(file, flag.node, flag.node, f"{flag.name} = True") if flag.alone else ()
     if test := tested(file, probe):
         return test.node, () if test.used else condition_gate(file, test.node, rocm=test.available)
     return None, ()
+
+
+def _says_presence(name: str) -> bool:
+    words = {word for word in name.lower().split("_") if word}
+    return bool(words & _ABOUT) and all(_PRESENT.fullmatch(word) for word in words - _ABOUT)

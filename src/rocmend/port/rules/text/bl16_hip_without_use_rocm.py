@@ -44,6 +44,7 @@ from rocmend.port.rule import Case, Found, rule
         "check_language(HIP)\nenable_language(CUDA)\n",
     ),
     invalid=(
+        Case("# USE_ROCM is not known here\nproject(a LANGUAGES CUDA)\nenable_language(HIP)\n", None, "CMakeLists.txt"),
         Case(
             "if(BUILD_HIP)\n  enable_language(HIP)\nelse()\n  enable_language(CUDA)\nendif()\n", None, "CMakeLists.txt"
         ),
@@ -51,7 +52,7 @@ from rocmend.port.rule import Case, Found, rule
 )
 def check(file: TextFile) -> Iterable[Found]:
     """Yield the first command that enables HIP beside CUDA."""
-    if b"USE_ROCM" in file.data or b"CUDA" not in file.data:
+    if b"CUDA" not in file.data or any("USE_ROCM" in one.text for command in file.cmake for one in command.arguments):
         return
     for command in file.cmake:
         argument = _hip(command)

@@ -65,7 +65,7 @@ __device__ inline lane_mask packed(lane_mask value, lane_mask mask) {
 }
 template <typename T>
 __device__ inline T moved(T value, int from) {
-  static_assert(std::is_trivially_copyable<T>::value, "lanes exchange what can be copied as bytes");
+  static_assert(std::is_integral<T>::value || std::is_floating_point<T>::value, "HIP's lanes exchange numbers alone");
   constexpr int words = (sizeof(T) + 3) / 4;
   int parts[words] = {};
   __builtin_memcpy(parts, &value, sizeof(T));
@@ -115,7 +115,6 @@ class thread_block : public thread_group {
   __device__ static dim3 group_index() { return dim3(blockIdx.x, blockIdx.y, blockIdx.z); }
   __device__ static dim3 thread_index() { return dim3(threadIdx.x, threadIdx.y, threadIdx.z); }
   __device__ static dim3 group_dim() { return dim3(blockDim.x, blockDim.y, blockDim.z); }
-  __device__ static dim3 dim_threads() { return group_dim(); }
   __device__ static unsigned int thread_rank() { return rocmend_groups::rank_in_block(); }
   __device__ static unsigned int size() { return rocmend_groups::block_size(); }
   __device__ static unsigned int num_threads() { return size(); }

@@ -155,6 +155,7 @@ def _portable(kernel: str, asked: Asked) -> Computes:
             return LaunchPlan(quantized_kernel, grid, more, cut.config, (float(scale), *numbers), types)
         more = {**constants, "LAST": last is not None, **(last or {"LIVE": 1, "SPLITS": 1, "WIDTH": 1})}
         more["PDL"] = last is None and splits > 1 and early_merge(NAME, target)
+        more["APART"] = target.vendor == "nvidia"
         ones = 0x3C003C00 if q_dtype == torch.float16 else 0x3F803F80
         return LaunchPlan(grouped_kernel, grid, more, cut.config, (float(scale), ones, *numbers), types)
 

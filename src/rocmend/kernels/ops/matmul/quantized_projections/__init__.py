@@ -20,6 +20,8 @@ from rocmend.kernels.target import Target
 NAME = "quantized_projections"
 MOST_ROWS = 8
 """Rows of x up to which the products wait for memory, and little else."""
+_LARGE = 40_000_000
+"""Weights of each product of a pair from which on Hopper's persistent kernel is faster, one product at a time."""
 
 
 class Problem(NamedTuple):
@@ -84,7 +86,19 @@ def _avoid_lanes(problem: Problem, target: Target) -> str | None:
         (backends.MEASURED, "only Triton 3.6 lays weights out in lanes as it needs them"),
         # H200, 4 bits: RMSNorm and 4096 against 6144 rows 8.5 µs for 12.0, against a pair of 14336 27.4 for 33.0.
         (_rejects_gemv(problem, target) is not None, "gemv computes one row of x in less time"),
+        # H200, 2 to 8 rows: a pair of 14336 x 4096 30.6 to 36.3 µs for 26.3, of 6144 x 4096 13.3 to 15.5 for 16.7.
+        (
+            not (problem.gated and problem.columns // 2 * problem.depth > _LARGE and _persistent(problem, target)),
+            "two persistent products and the gate take less time with so many weights",
+        ),
     )
+
+
+def _persistent(problem: Problem, target: Target) -> bool:
+    """Return whether Hopper's persistent kernel takes each product."""
+    form = problem.dtype, problem.mode, problem.bits
+    fits = problem.group_size >= 64 and problem.depth % 512 == 0 and problem.depth <= 8192
+    return target.name == "sm90" and form == ("bfloat16", "affine", 4) and fits
 
 
 def _gemv_record(problem: Problem) -> str:

@@ -74,9 +74,13 @@ def grouped_kernel(
     KV: tl.constexpr, GROUP: tl.constexpr, D: tl.constexpr, DV: tl.constexpr, GROUP_SIZE: tl.constexpr,
     BITS: tl.constexpr, ROWS: tl.constexpr, BLOCK_N: tl.constexpr, STAGES: tl.constexpr, CAUSAL: tl.constexpr,
     MASK: tl.constexpr, LENGTHS: tl.constexpr, SPLIT: tl.constexpr, LAST: tl.constexpr, LIVE: tl.constexpr,
-    SPLITS: tl.constexpr, WIDTH: tl.constexpr, PDL: tl.constexpr,
+    SPLITS: tl.constexpr, WIDTH: tl.constexpr, APART: tl.constexpr, PDL: tl.constexpr,
 ):  # fmt: skip
-    """Scores, running softmax and weighted sum of values of one part of the cache."""
+    """Scores, running softmax and weighted sum of values of one part of the cache.
+
+    APART: add up a block's products from zero. NVIDIA's matrix units truncate their sums, and what the one of each
+    operand contributes is taken off again: behind 1,000 keys the truncation would outweigh the roundings.
+    """
     if PDL:
         tl.extra.cuda.gdc_launch_dependents()
     DTYPE: tl.constexpr = q_ptr.dtype.element_ty
@@ -153,7 +157,12 @@ def grouped_kernel(
             vb = tl.load(vb_ptr + vs_at + far * vs_ss + g, mask=inside, other=0.0).to(tl.float32)
             weights = narrow(p * (vs * STEPS)[None, :], DTYPE)
             codes = operands(words, one, DTYPE, BITS, BLOCK_N, WORDS)
-            new_accs = new_accs + (dot(tl.trans(codes), tl.trans(weights), accs[g] * factor[None, :]),)
+            acc = accs[g] * factor[None, :]
+            if APART:
+                acc += dot(tl.trans(codes), tl.trans(weights), tl.zeros((GROUP_SIZE, ROWS), tl.float32))
+            else:
+                acc = dot(tl.trans(codes), tl.trans(weights), acc)
+            new_accs = new_accs + (acc,)
             rest = rests[g] * factor[:, None] + p * vb[None, :]
             if AS_IS:
                 rest -= weights.to(tl.float32)
