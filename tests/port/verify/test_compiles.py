@@ -124,6 +124,20 @@ def test_a_call_that_our_hipcub_lacks_leaves_it_undecided(call: bytes, status: S
 
 
 @pytest.mark.slow
+def test_torchs_headers_are_found_where_a_header_without_cuda_includes_them(ported: Ported) -> None:
+    pytest.importorskip("torch")
+    files = {
+        "op.h": b"#pragma once\n#include <c10/macros/Macros.h>\nint run(int);\n",
+        "op.cu": b'#include "op.h"\n__global__ void k() {}\nint run(int n) { k<<<1, 1>>>(); return n; }\n',
+    }
+    root = ported(files, {"README": b"ported\n"})
+    command = [sys.executable, "-P", "-m", "rocmend", "port", "verify", ".", "--level", "compile", "--json"]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False, timeout=120)
+    level = next(one for one in json.loads(done.stdout)["data"]["levels"] if one["name"] == "compile")
+    assert level["status"] == "passed", level
+
+
+@pytest.mark.slow
 def test_a_header_that_is_not_here_leaves_it_undecided(ported: Ported) -> None:
     source = PORT.replace(
         b"#include <hip/hip_runtime.h>", b"#include <hip/hip_runtime.h>\n#include <rocwmma/rocwmma.hpp>"
@@ -173,6 +187,17 @@ def test_what_setup_py_defines_for_rocm_is_defined(ported: Ported) -> None:
     )
     made = compiles(ported({"a.cu": source, "setup.py": setup}, {"README": b"ported\n"}), "gfx942", "gfx1100")
     assert made.status is Status.PASSED, made.evidence
+
+
+@pytest.mark.slow
+def test_what_the_makefile_defines_is_defined(ported: Ported) -> None:
+    makefile = b"DEBUG = no\nFLAGS = -DWIDTH=4\nifeq ($(DEBUG),yes)\nFLAGS += -DWRONG\nendif\n"
+    makefile += b"%.o: %.cu\n\thipcc $(FLAGS) -c $< -o $@\n"
+    source = b"#include <hip/hip_runtime.h>\n#ifdef WRONG\n#error\n#endif\n__global__ void k(int* x) { *x = WIDTH; }\n"
+    root = ported({"k/a.cu": source, "k/Makefile": makefile}, {"README": b"ported\n"})
+    command = [sys.executable, "-m", "rocmend.cli.main", "port", "verify", str(root), "--level", "compile", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -13,15 +12,13 @@ from rocmend.codeobject.hip.toolchain import NoToolchainError, find_toolchain
 from rocmend.core.beneath import Beneath
 from rocmend.core.errors import DataError
 from rocmend.core.scratch import ScratchFolder
+from rocmend.port.cuda.conditions import SAYS_ROCM
 from rocmend.port.records import Change
 from rocmend.port.verify.compiles import Made, compiled
 from rocmend.port.verify.job import Job, Progress
 from rocmend.port.verify.units import Unit, build_files, closure, reached, units
 
 __all__ = ["Comparison", "Lost", "compared"]
-
-_FOR_ROCM = re.compile(rb"\b(?:USE_ROCM|__HIP_PLATFORM_AMD__|__HIP_PLATFORM_HCC__|__HIPCC__|USE_HIP)\b|hip/hip_runtime")
-
 
 _WAVE64 = "gfx942"
 """Read for where no target is asked for: code that counts on 32 lanes is wrong there."""
@@ -73,10 +70,12 @@ def compared(
     """
     changed = [change.path for change in changes]
     with Job(root, targets, progress, jobs=jobs) as before:
-        if not any(_FOR_ROCM.search(data) for data in before.sources.values()):
+        if not any(SAYS_ROCM.search(data) for data in before.sources.values()):
             return Comparison()
         concerned = [
-            unit for unit in reached(units(before.sources), before.sources, changed) if _for_rocm(unit, before)
+            unit
+            for unit in reached(units(before.sources, before.known), before.sources, changed)
+            if _for_rocm(unit, before)
         ]
         if not concerned:
             return Comparison()
@@ -89,18 +88,19 @@ def compared(
         good = _good(made)
         untold = {one.unit.path: why for one in made if (why := _not_here(one))}
         why_not = next(iter(untold.values()), "")
+        paths = {path for path, _ in good}
         if not good:
             return Comparison((), len(concerned), 0, len(untold), why_not)
         with ScratchFolder("port") as copy:
             _copied(before, copy, changes)
             with Job(copy, wanted, progress, jobs=jobs) as after:
-                again = [unit for unit in units(after.sources) if any(unit.path == path for path, _ in good)]
+                again = [unit for unit in units(after.sources, after.known) if unit.path in paths]
                 lost = tuple(sorted(_lost(compiled(after, again, wanted, tools, "after", generate=False), good, copy)))
-        return Comparison(lost, len(concerned), len({path for path, _ in good}), len(untold), why_not)
+        return Comparison(lost, len(concerned), len(paths), len(untold), why_not)
 
 
 def _for_rocm(unit: Unit, job: Job) -> bool:
-    return any(_FOR_ROCM.search(job.sources[path]) for path in closure(unit.path, job.sources))
+    return any(SAYS_ROCM.search(job.sources[path]) for path in closure(unit.path, job.sources))
 
 
 def _not_here(made: Made) -> str:

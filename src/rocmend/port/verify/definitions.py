@@ -1,4 +1,4 @@
-"""What a project's ``setup.py`` defines for the compiler on ROCm: options and ``define_macros``."""
+"""What a project's build defines for the compiler on ROCm: its ``setup.py``, or its Makefile."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from rocmend.core.beneath import Beneath
 from rocmend.core.errors import DataError
 from rocmend.port.nesting import NestingError
 from rocmend.port.python.file import PythonFile
+from rocmend.port.verify.make_definitions import MAKEFILES, make_options
 
 __all__ = ["Definitions", "definitions"]
 
@@ -41,7 +42,7 @@ class Definitions(NamedTuple):
 
 
 def definitions(tree: Beneath, unit: str) -> Definitions:
-    """Return what the nearest ``setup.py`` above a unit defines on ROCm; it is read, never executed.
+    """Return what the nearest ``setup.py`` or Makefile above a unit defines on ROCm; it is read, never executed.
 
     Args:
         tree: The project's folder.
@@ -49,12 +50,28 @@ def definitions(tree: Beneath, unit: str) -> Definitions:
     """
     for folder in PurePosixPath(unit).parents:
         path = (folder / "setup.py").as_posix()
-        if not tree.is_file(path):
+        makefile = next((one for name in MAKEFILES if tree.is_file(one := (folder / name).as_posix())), "")
+        if not makefile and not tree.is_file(path):
             continue
         with contextlib.suppress(OSError, DataError, NestingError):
-            return _read(PythonFile(path, tree.document(path, _MAX_BYTES)))
+            if tree.is_file(path):
+                return _read(PythonFile(path, tree.document(path, _MAX_BYTES)))
+            return _made(tree.document(makefile, _MAX_BYTES), PurePosixPath(unit).relative_to(folder).as_posix())
         break
     return Definitions({}, frozenset())
+
+
+def _made(makefile: bytes, unit: str) -> Definitions:
+    """Read what a Makefile defines; of two definitions of a macro the last holds."""
+    macros: dict[str, str | None] = {}
+    options = iter(make_options(makefile, unit))
+    for word in options:
+        kind, rest = word[:2], word[2:] or (next(options, "") if word in {"-D", "-U"} else "")
+        name, equals, value = rest.partition("=")
+        if kind in {"-D", "-U"} and _NAME.fullmatch(name):
+            macros[name] = None if kind == "-U" else (value if equals else "1")
+    undefined = frozenset(name for name, value in macros.items() if value is None)
+    return Definitions({name: value for name, value in macros.items() if value is not None}, undefined)
 
 
 def _read(file: PythonFile) -> Definitions:
