@@ -1,227 +1,304 @@
-"""How far ``rocmend port`` brings real projects: each is copied, ported, proven and compiled.
+"""How far ``rocmend port`` brings real projects: each is copied, ported and compiled by the installed command.
 
-    python benchmarks/port_projects.py PATH … [--compiler CXX] [--target gfx942 …] [--work DIR] [--json FILE]
+    python benchmarks/port_projects.py PATH … --log FILE [--nvcc NVCC] [--target GPU …] [--limit S] [--again …]
+    python benchmarks/port_table.py FILE --checkout FOLDER -o PAGE
 
-For every path: how many issues are rewritten, suggested and for a person, whether the NVIDIA side is the original byte
-for byte, and how many of the translation units of the ROCm side compile for every target. A project counts as compiled
-where all of its units do. The compiler is a HIP clang++ with ROCm's headers and libraries' headers; without one only
-the port and the identity are reported. Nothing of the projects is changed.
+For every path: ``rocmend port --apply`` on a copy, then ``rocmend port verify --level compile`` for each target. What
+was found, what was written and what each translation unit came to is one line of the log. A run that was ended goes on
+where it stood: what has a line is not measured again, unless ``--again`` asks for it. The projects themselves are not
+changed, and nothing of them is executed. With ``--nvcc``, the originals of the same units are compiled to PTX first.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
+import os
+import platform
+import random
 import re
-import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
-from rocmend.port.analyse import analyse
-from rocmend.port.cuda.file import CudaFile
-from rocmend.port.cuda.identity import broken
-from rocmend.port.plan import plan
-from rocmend.port.records import Outcome
+from rocmend.codeobject.hip.toolchain import find_toolchain
+from rocmend.core.beneath import Beneath
+from rocmend.port.verify.definitions import definitions
 
-DEVICE_SOURCES = {".cu"}
-HOST_SOURCES = {".cpp", ".cc", ".cxx", ".c"}
+ROOT = Path(__file__).parents[1]
+TARGETS = ("gfx942", "gfx1100", "gfx1201")
 HEADERS = {".h", ".hpp", ".cuh", ".hh", ".inl", ".inc"}
-FLAGS = [
-    "-x",
-    "hip",
-    "-fsyntax-only",
-    "-DUSE_ROCM",
-    "-DHIP_ENABLE_WARP_SYNC_BUILTINS=1",
-    "-nogpulib",
-    "-ferror-limit=6",
-]
-_DEFINE = re.compile(r"(?<![\w-])-([DI])\s*([\w./+=-]+)")
-_VARIABLE = re.compile(r"^[ \t]*(\w+)[ \t]*[:?]?=[ \t]*([\w./+-]*)[ \t]*$", re.MULTILINE)
+_BESIDE = re.compile(r"\.\./([\w.-]+)")
+_STANDARD = re.compile(r"-std=(?:c|gnu)\+\+\w+")
+_INCLUDE = re.compile(r"(?<![\w-])-I\s*([\w./-]+)")
+_ERROR = re.compile(r"\b(?:error|fatal)\b")
+_SHOWN = 4
 
 
-def ported(source: Path, work: Path) -> dict[str, object]:
-    """Port a copy of a project; return what was found, and what of it was written."""
-    analysis = analyse(work, cache=False, jobs=1)
-    planned = plan(analysis)
-    differs = []
-    for change in planned.changes:
-        where = work / change.path
-        where.parent.mkdir(parents=True, exist_ok=True)
-        if (
-            change.before is not None
-            and change.after is not None
-            and where.suffix in DEVICE_SOURCES | HOST_SOURCES | HEADERS
-        ):
-            reason = broken((source / change.path).read_bytes(), change.after)
-            if reason is not None:
-                differs.append(f"{change.path}: {reason}")
-        if change.after is not None:
-            where.write_bytes(change.after)
-    counts = dict.fromkeys((one.value for one in Outcome), 0)
-    for issue in analysis.issues:
-        counts[issue.outcome.value] += 1
+class LimitError(Exception):
+    """A project took longer than it may."""
+
+
+def called(argv: Sequence[str], folder: Path, deadline: float) -> subprocess.CompletedProcess[str]:
+    """Run a command in a process group of its own, which is ended at the deadline."""
+    with subprocess.Popen(
+        argv, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            out, error = process.communicate(timeout=max(0.1, deadline - time.monotonic()))
+        except BaseException as caught:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            if isinstance(caught, subprocess.TimeoutExpired):
+                raise LimitError(" ".join(argv[1:3])) from None
+            raise
+    return subprocess.CompletedProcess(argv, process.returncode, out, error)
+
+
+def copied(source: Path, folder: Path) -> tuple[Path, str]:
+    """Copy a project, with the headers of folders beside it that its Makefile names.
+
+    Returns:
+        The folder to port, and what paths in it begin with.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    makefiles = [path.read_text(errors="replace") for path in source.glob("[Mm]akefile*")]
+    beside = {name for text in makefiles for name in _BESIDE.findall(text)} - {source.name, "data"}
+    beside = {name for name in beside if (source.parent / name).is_dir()}
+    work = folder / source.name if beside else folder
+    shutil.copytree(source, work, symlinks=True, ignore=shutil.ignore_patterns(".git"))
+    for name in beside:
+        for header in (source.parent / name).rglob("*"):
+            if header.suffix in HEADERS and header.is_file():
+                target = folder / name / header.relative_to(source.parent / name)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(header, target)
+    return folder, f"{source.name}/" if beside else ""
+
+
+def digest(folder: Path) -> str:
+    """Return a digest of what a ported project is compiled from."""
+    every = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and ".rocmend" not in path.parts:
+            every.update(f"{path.relative_to(folder)}\0".encode() + path.read_bytes())
+    return every.hexdigest()[:16]
+
+
+def said(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    """Return the data of a command that prints JSON, or raise what it said instead."""
+    try:
+        told: dict[str, Any] = json.loads(done.stdout)
+    except ValueError:
+        raise ValueError(f"exit code {done.returncode}: {(done.stderr or done.stdout).strip()[-400:]}") from None
+    if not told.get("data"):
+        raise ValueError("; ".join(str(one.get("message", one)) for one in told["errors"]))
+    data: dict[str, Any] = told["data"]
+    return data
+
+
+def ported(rocmend: str, folder: Path, options: argparse.Namespace, deadline: float) -> dict[str, Any]:
+    """Port a copy; return what was found and written."""
+    targets = [part for one in options.target for part in ("--target", one)]
+    data = said(called([rocmend, "port", str(folder), "--apply", *targets, "--json"], folder.parent, deadline))
+    files = data["analysis"]["files"]
     return {
-        "files": sum(analysis.looked_at.values()),
-        "issues": counts,
-        "rules": sorted({issue.rule for issue in analysis.issues}),
-        "manual": [
-            f"{issue.path}:{issue.line}: {issue.rule} {issue.message}"
-            for issue in analysis.issues
-            if issue.outcome is Outcome.MANUAL
+        "files": sum(data["analysis"]["looked_at"].values()),
+        "lines": data["analysis"]["lines"],
+        "changed": len(data["changed"]),
+        "left_alone": data["left_alone"],
+        "skipped": [f"{file['path']}: {file['skipped']}" for file in files if file.get("skipped")],
+        "issues": [
+            [one["rule"], one["outcome"], f"{one['path']}:{one['line']}", one["message"]]
+            for file in files
+            for one in file.get("issues", ())
         ],
-        "skipped": [f"{file.path}: {file.skipped}" for file in analysis.files if file.skipped],
-        "left_alone": [f"{one.path}: {one.reason}" for one in planned.left_alone],
-        "identity": not differs,
-        "differs": differs,
     }
 
 
-def units(work: Path) -> Iterator[Path]:
-    """Yield the translation units of a ported project that use CUDA: sources that no other file includes."""
-    every = [
-        path for path in work.rglob("*") if path.is_file() and path.suffix in DEVICE_SOURCES | HOST_SOURCES | HEADERS
-    ]
-    included: set[str] = set()
-    for path in every:
-        file = CudaFile(path.name, path.read_bytes())
-        included |= {Path(name.decode("utf-8", "replace").strip('<>"')).name for name, _ in file.includes}
-    for path in sorted(every):
-        if path.name in included or path.suffix in HEADERS:
+def verified(rocmend: str, folder: Path, options: argparse.Namespace, deadline: float) -> dict[str, Any]:
+    """Verify a ported copy up to level 3; return each level's result and what each unit came to."""
+    targets = [part for one in options.target for part in ("--target", one)]
+    argv = [rocmend, "port", "verify", str(folder), "--level", "compile", *targets, "--jobs", "1", "--json"]
+    levels = {one["name"]: one for one in said(called(argv, folder.parent, deadline))["levels"]}
+    found: dict[str, dict[str, Any]] = {}
+    for one in levels["compile"].get("evidence", ()):
+        if one["outcome"] == "note":
             continue
-        if path.suffix in DEVICE_SOURCES or b"cuda_to_hip.h" in path.read_bytes():
-            yield path
+        for path in one.get("data", {}).get("units") or [one["subject"]]:
+            unit = found.setdefault(path, {})
+            if one["outcome"] == "holds":
+                continue
+            errors = one.get("data", {}).get("errors", ())[:_SHOWN]
+            where = one.get("target", "") or "host"
+            detail = str(one["detail"]).replace(f"{folder}/", "")
+            unit.setdefault(where, []).append(
+                [one["outcome"], detail, [each.replace(f"{folder}/", "") for each in errors]]
+            )
+    return {
+        "levels": {name: [one["status"], one.get("summary") or one.get("why", "")] for name, one in levels.items()},
+        "units": found,
+    }
 
 
-def folder_of(unit: Path, work: Path) -> Path:
-    """Return where a unit is built: the nearest folder with a Makefile, up to the project's own."""
-    return next((up for up in unit.parents if up == work or (work in up.parents and [*up.glob("Makefile*")])), work)
+def built(
+    nvcc: str, source: Path, units: Sequence[str], options: argparse.Namespace, deadline: float
+) -> dict[str, str]:
+    """Compile the originals of units to PTX with nvcc; return each one's first error, empty where there is none."""
+    found = {}
+    with tempfile.TemporaryDirectory() as scratch:
+        for unit in units:
+            folder = next((up for up in (source / unit).parents if [*up.glob("[Mm]akefile*")]), source)
+            text = "\n".join(path.read_text(errors="replace") for path in folder.glob("[Mm]akefile*"))
+            asked = _STANDARD.search(text)
+            old = asked is None or asked[0][-2:] in {"98", "03", "0x", "11", "14"}
+            with Beneath(source) as tree:
+                macros = definitions(tree, unit).defined
+            folders = [one for one in _INCLUDE.findall(text) if not one.startswith("/")]
+            argv = [
+                nvcc, "--ptx", "-w", "-arch", options.arch, "-std=c++17" if old or asked is None else asked[0],
+                *(f"-D{name}={value}" for name, value in macros.items() if name != "USE_ROCM"),
+                *(f"-I{one}" for one in (".", "include", *folders)), *(f"-I{one}" for one in options.cuda_include),
+                "-o", f"{scratch}/unit.ptx", str((source / unit).relative_to(folder)),
+            ]  # fmt: skip
+            done = called(argv, folder, deadline)
+            errors = [line for line in (done.stderr + done.stdout).splitlines() if _ERROR.search(line)]
+            found[unit] = "" if done.returncode == 0 else (errors or [f"exit code {done.returncode}"])[0][:300]
+    return found
 
 
-def flags_of(work: Path) -> list[str]:
-    """Return the definitions and include paths of a folder's Makefile."""
-    found: dict[str, None] = {}
-    for makefile in [*work.glob("Makefile*"), *work.glob("*.mk")]:
-        text = makefile.read_text(errors="replace")
-        for name, value in _VARIABLE.findall(text):
-            text = text.replace(f"$({name})", value)
-        for kind, value in _DEFINE.findall(text):
-            found[f"-{kind}{value}"] = None
-    return list(found)
-
-
-def standard_of(work: Path) -> str:
-    """Return the language standard that a Makefile asks for; C++17 where it asks for none or one before 14."""
-    for makefile in work.glob("Makefile*"):
-        told = re.search(r"-std=((?:c|gnu)\+\+(\w+))", makefile.read_text(errors="replace"))
-        if told and told[2] not in {"98", "03", "0x", "11"}:
-            return f"-std={told[1]}"
-    return "-std=c++17"
-
-
-def compiled(unit: Path, work: Path, compiler: list[str], targets: list[str], more: list[str]) -> str:
-    """Return the first errors of a unit for targets; empty where it compiles for all of them."""
-    places = ["-I.", "-Iinclude", "-I../include"]
-    folder = folder_of(unit, work)
-    command = [
-        *compiler,
-        *FLAGS,
-        standard_of(folder),
-        *(f"--offload-arch={one}" for one in targets),
-        *flags_of(folder),
-        *places,
-        *more,
-    ]
-    where = unit.relative_to(folder)
-    done = subprocess.run([*command, "-w", str(where)], cwd=folder, capture_output=True, text=True, check=False)
-    if done.returncode == 0:
-        return ""
-    errors = [line for line in done.stderr.splitlines() if "error:" in line]
-    return "\n".join(errors[:4]) or done.stderr[:400]
-
-
-def measured(source: Path, folder: Path, options: argparse.Namespace) -> dict[str, object]:
-    """Port, prove and compile one project."""
-    work = folder / "src" / source.name
-    shutil.copytree(source, work, symlinks=True)
-    for sibling in options.sibling:
-        target = folder / "src" / sibling.name
-        if not target.exists():
-            shutil.copytree(sibling, target)
+def measured(source: Path, options: argparse.Namespace, known: dict[str, Any]) -> dict[str, Any]:
+    """Port and compile one project; a project that cannot be measured is a result too."""
+    started = time.monotonic()
+    deadline = started + options.limit
+    record: dict[str, Any] = {"project": source.name, "rocmend": options.commit}
+    at = "port"
     try:
-        result = ported(source, work)
-    except Exception as error:  # noqa: BLE001  one project that fails is a result, not the end of the run
-        return {"project": source.name, "failed": f"{type(error).__name__}: {error}", "identity": False}
-    result["project"] = source.name
-    if options.compiler:
-        found = list(units(work))
-        result["units"] = len(found)
-        errors: dict[str, dict[str, str]] = {target: {} for target in options.target}
-        compiler, more = shlex.split(options.compiler), shlex.split(options.flags)
-        for unit in found:
-            if compiled(unit, work, compiler, options.target, more):  # which target it is, is asked where one fails
-                for target in options.target:
-                    told = compiled(unit, work, compiler, [target], more)
-                    if told:
-                        errors[target][str(unit.relative_to(work))] = told
-        result["errors"] = errors
-    return result
+        folder, prefix = copied(source, options.work / source.name)
+        record |= ported(options.rocmend, folder, options, deadline)
+        record["digest"] = digest(folder)
+        if options.again == "changed" and known.get("digest") == record["digest"] and compiles(known):
+            record |= {name: known[name] for name in ("levels", "units")}
+            record["compiled_by"] = known.get("compiled_by", known["rocmend"])
+        else:
+            at = "verify"
+            made = verified(options.rocmend, folder, options, deadline)
+            units = {path.removeprefix(prefix): one for path, one in made["units"].items() if path.startswith(prefix)}
+            record |= {"levels": made["levels"], "units": units}
+        if options.nvcc:
+            at = "nvcc"
+            originals = [path for path in record["units"] if (source / path).is_file()]
+            before = known.get("before", {})
+            record["before"] = (
+                before
+                if before.keys() == set(originals) and options.keep_before
+                else built(options.nvcc, source, originals, options, deadline)
+            )
+    except LimitError:
+        record["failed"] = f"{at}: not done after {options.limit:g} s"
+    except (ValueError, KeyError) as error:
+        record["failed"] = f"{at}: {type(error).__name__}: {error}"
+    finally:
+        if not options.keep:
+            shutil.rmtree(options.work / source.name, ignore_errors=True)
+    record["time_s"] = round(time.monotonic() - started, 1)
+    return record
 
 
-def row(result: dict[str, object], targets: list[str]) -> str:
-    """Return one line of the table."""
-    if "failed" in result:
-        return f"{result['project']!s:28} failed: {result['failed']}"
-    issues, errors = result["issues"], result.get("errors", {})
-    assert isinstance(issues, dict)
-    assert isinstance(errors, dict)
-    cells = " ".join(
-        f"{target}: {'yes' if not errors[target] else f'NO ({len(errors[target])})':7}"
-        for target in targets
-        if target in errors
-    )
-    return (
-        f"{result['project']!s:28} files {result['files']:4}  auto {issues['auto']:4}  suggest {issues['suggest']:3}  "
-        f"manual {issues['manual']:3}  identity {'yes' if result['identity'] else 'NO':3}  {cells}"
-    )
+def compiles(record: dict[str, Any]) -> bool:
+    """Tell whether every unit of a project compiles for every target."""
+    return "failed" not in record and record.get("levels", {}).get("compile", ("",))[0] == "passed"
+
+
+def records(log: Path) -> Iterator[dict[str, Any]]:
+    """Yield the lines of a log; one that was cut off by the end of a run is left out."""
+    with suppress(FileNotFoundError):
+        for line in log.read_text(encoding="utf-8").splitlines():
+            with suppress(ValueError):
+                yield json.loads(line)
+
+
+def wanted(known: dict[str, Any] | None, again: str) -> bool:
+    """Tell whether a project is measured, given the record that it has."""
+    return known is None or again in {"all", "changed"} or (again == "failing" and not compiles(known))
+
+
+def stated(argv: Sequence[str], folder: Path) -> str:
+    """Return what a command prints, on one line; nothing where it does not run."""
+    try:
+        done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    return " ".join(done.stdout.split())
 
 
 def main() -> int:
-    """Measure and print; exit 1 where an identity does not hold."""
+    """Measure what has no record yet; exit 1 where a project could not be measured."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0] if __doc__ else "")
     parser.add_argument("paths", type=Path, nargs="+")
-    parser.add_argument("--compiler", default="", help="a HIP clang++ (with options); none: nothing is compiled")
-    parser.add_argument("--flags", default="--rocm-path=/usr", help="more options for the compiler")
-    parser.add_argument("--target", action="append", default=[])
-    parser.add_argument(
-        "--sibling", type=Path, action="append", default=[], help="a folder to be put beside the copies"
-    )
-    parser.add_argument("--work", type=Path, help="where the copies go; kept")
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--errors", action="store_true", help="print the first errors too")
+    parser.add_argument("--log", type=Path, required=True, help="one JSON record a line; read first, then added to")
+    parser.add_argument("--target", action="append", default=[], help=f"default: {', '.join(TARGETS)}")
+    parser.add_argument("--nvcc", default="", help="compile the originals to PTX with this nvcc")
+    parser.add_argument("--arch", default="compute_90", help="what nvcc compiles for")
+    parser.add_argument("--cuda-include", action="append", default=[], help="a further folder of headers for nvcc")
+    parser.add_argument("--keep-before", action="store_true", help="do not compile an original with nvcc twice")
+    parser.add_argument("--limit", type=float, default=900, help="seconds a project may take")
+    parser.add_argument("--jobs", type=int, default=1, help="projects at once")
+    parser.add_argument("--seed", type=int, default=0, help="of the order: what is done when a run ends is a sample")
+    parser.add_argument("--again", choices=["failing", "changed", "all"], default="", help="measure these again, too")
+    parser.add_argument("--work", type=Path, help="where the copies go")
+    parser.add_argument("--keep", action="store_true", help="keep the copies")
     options = parser.parse_args()
-    options.target = options.target or ["gfx942"]
-    folder = options.work or Path(tempfile.mkdtemp(prefix="port-"))
-    results = []
-    for path in options.paths:
-        shutil.rmtree(folder / "src" / path.name, ignore_errors=True)
-        result = measured(path.resolve(), folder, options)
-        results.append(result)
-        print(row(result, options.target), flush=True)
-        if options.errors:
-            for target, units_ in dict(result.get("errors", {})).items():  # type: ignore[call-overload]
-                for unit, errors in units_.items():
-                    print(f"    {target} {unit}\n      " + errors.replace("\n", "\n      "))
-    for target in options.target:
-        good = sum(not dict(result.get("errors", {target: {"": ""}}))[target] for result in results)  # type: ignore[call-overload]
-        print(f"{target}: {good} of {len(results)} compile")
-    print(f"identity: {sum(bool(result['identity']) for result in results)} of {len(results)}")
-    if options.json:
-        options.json.write_text(json.dumps(results, indent=1))
-    return int(not all(result["identity"] for result in results))
+    options.target = options.target or list(TARGETS)
+    options.rocmend = str(Path(sys.executable).parent / "rocmend")
+    options.commit = stated(["git", "describe", "--always", "--dirty"], ROOT)
+    options.work = (options.work or Path(tempfile.mkdtemp(prefix="port-"))).resolve()
+    known = {one["project"]: one for one in records(options.log) if "project" in one}
+    paths = [path.resolve() for path in options.paths]
+    random.Random(options.seed).shuffle(paths)  # noqa: S311  the order of a sample, no secret
+    todo = [path for path in paths if wanted(known.get(path.name), options.again)]
+    conditions = {
+        "projects": len(paths),
+        "seed": options.seed,
+        "targets": options.target,
+        "source": stated(["git", "rev-parse", "HEAD"], paths[0]),
+        "toolchain": find_toolchain().name,
+        "headers": os.environ.get("ROCMEND_HIP_HEADERS", ""),
+        "nvcc": (stated([options.nvcc, "--version"], ROOT).rpartition("release ")[2] if options.nvcc else ""),
+        "arch": options.arch,
+        "rocmend": options.commit,
+        "python": platform.python_version(),
+        "limit_s": options.limit,
+    }
+    with options.log.open("a", encoding="utf-8") as log:
+        log.write(json.dumps({"conditions": conditions}) + "\n")
+        lock = threading.Lock()
+        done = 0
+
+        def one(path: Path) -> bool:
+            nonlocal done
+            record = measured(path, options, known.get(path.name, {}))
+            told = record.get("failed") or record["levels"]["compile"][1][:70]
+            with lock:
+                done += 1
+                log.write(json.dumps(record) + "\n")
+                log.flush()
+                print(f"{done}/{len(todo)} {path.name} {record['time_s']} s: {told}", file=sys.stderr, flush=True)
+            return "failed" in record
+
+        with ThreadPoolExecutor(options.jobs) as pool:
+            failed = sum(pool.map(one, todo))
+    return int(failed > 0)
 
 
 if __name__ == "__main__":
