@@ -91,15 +91,15 @@ def compared(
         untold = {one.unit.path: why for one in made if (why := _not_here(one))}
         why_not = next(iter(untold.values()), "")
         paths = {path for path, _ in good}
-        error = next(_refused(made, untold), "")
+        first = next(_refused(made, untold), "")
         if not good:
-            return Comparison((), len(concerned), 0, len(untold), why_not, error)
+            return Comparison((), len(concerned), 0, len(untold), why_not, first)
         with ScratchFolder("port") as copy:
             _copied(before, copy, changes)
             with Job(copy, wanted, progress, jobs=jobs) as after:
                 again = [unit for unit in units(after.sources, after.known) if unit.path in paths]
                 lost = tuple(sorted(_lost(compiled(after, again, wanted, tools, "after", generate=False), good, copy)))
-        return Comparison(lost, len(concerned), len(paths), len(untold), why_not, error)
+        return Comparison(lost, len(concerned), len(paths), len(untold), why_not, first)
 
 
 def _for_rocm(unit: Unit, job: Job) -> bool:

@@ -201,9 +201,11 @@ def _feeds(file: PythonFile) -> _Feeds:
     for assigned in file.of(ast.Assign):
         for target in assigned.targets:
             found.note(target, assigned.value)
-    for one in (*file.of(ast.AnnAssign), *file.of(ast.AugAssign)):
-        if one.value is not None:
-            found.note(one.target, one.value)
+    for annotated in file.of(ast.AnnAssign):
+        if annotated.value is not None:
+            found.note(annotated.target, annotated.value)
+    for changed in file.of(ast.AugAssign):
+        found.note(changed.target, changed.value)
     for call in file.of(ast.Call):
         if isinstance(call.func, ast.Attribute) and call.func.attr in _FEEDS:
             for argument in (*call.args, *(one.value for one in call.keywords)):
