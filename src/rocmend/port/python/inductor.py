@@ -16,6 +16,12 @@ if TYPE_CHECKING:
 __all__ = ["switched_on"]
 
 _CONFIG = "torch._inductor.config"
+_COMPILERS = {
+    "torch.compile": ("options", 5),
+    "torch._inductor.compile": ("options", 2),
+    "torch._inductor.compile_fx.compile_fx": ("config_patches", 3),
+}
+"""Functions that compile, each with the argument that patches the configuration, and its place."""
 _PATCHES = (f"{_CONFIG}.patch", f"{_CONFIG}.load_config")
 
 
@@ -37,6 +43,12 @@ def _set(file: PythonFile, names: tuple[str, ...]) -> Iterator[tuple[str, ast.ex
         dotted = file.qualified(target)
         if dotted and dotted.startswith(_CONFIG + ".") and dotted.removeprefix(_CONFIG + ".") in names:
             yield dotted.removeprefix(_CONFIG + "."), value, False
+    for node in file.of(ast.Call):
+        match node:
+            case ast.Call(func=ast.Name(id="setattr"), args=[owner, ast.Constant(value=str(attribute)), value]):
+                dotted = f"{file.qualified(owner)}.{attribute}"
+                if dotted.startswith(_CONFIG + ".") and dotted.removeprefix(_CONFIG + ".") in names:
+                    yield dotted.removeprefix(_CONFIG + "."), value, False
     for call in file.calls(*_PATCHES):
         for keyword in call.keywords:
             if keyword.arg in names:
@@ -45,8 +57,8 @@ def _set(file: PythonFile, names: tuple[str, ...]) -> Iterator[tuple[str, ast.ex
             yield str(call.args[0].value), call.args[1], False
         for argument in [*call.args, *(keyword.value for keyword in call.keywords if not keyword.arg)]:
             yield from _entries(file, call, argument, names)
-    for call in file.calls("torch.compile", "torch._inductor.compile"):
-        for found in file.arguments(call, "options", 5 if call.name == "torch.compile" else 2):
+    for call in file.calls(*_COMPILERS):
+        for found in file.arguments(call, *_COMPILERS[call.name]):
             yield from _entries(file, call, found.value, names)
 
 
