@@ -39,16 +39,10 @@ def switched_on(file: PythonFile, names: tuple[str, ...]) -> Iterator[tuple[str,
 
 
 def _set(file: PythonFile, names: tuple[str, ...]) -> Iterator[tuple[str, ast.expr, bool]]:
-    for target, value, _ in assigned(file):
-        dotted = file.qualified(target)
+    named = [(file.qualified(target), value) for target, value, _ in assigned(file)]
+    for dotted, value in [*named, *_set_by_name(file)]:
         if dotted and dotted.startswith(_CONFIG + ".") and dotted.removeprefix(_CONFIG + ".") in names:
             yield dotted.removeprefix(_CONFIG + "."), value, False
-    for node in file.of(ast.Call):
-        match node:
-            case ast.Call(func=ast.Name(id="setattr"), args=[owner, ast.Constant(value=str(attribute)), value]):
-                dotted = f"{file.qualified(owner)}.{attribute}"
-                if dotted.startswith(_CONFIG + ".") and dotted.removeprefix(_CONFIG + ".") in names:
-                    yield dotted.removeprefix(_CONFIG + "."), value, False
     for call in file.calls(*_PATCHES):
         for keyword in call.keywords:
             if keyword.arg in names:
@@ -60,6 +54,14 @@ def _set(file: PythonFile, names: tuple[str, ...]) -> Iterator[tuple[str, ast.ex
     for call in file.calls(*_COMPILERS):
         for found in file.arguments(call, *_COMPILERS[call.name]):
             yield from _entries(file, call, found.value, names)
+
+
+def _set_by_name(file: PythonFile) -> Iterator[tuple[str, ast.expr]]:
+    """Yield the dotted names that ``setattr`` sets, and to what."""
+    for node in file.of(ast.Call):
+        match node:
+            case ast.Call(func=ast.Name(id="setattr"), args=[owner, ast.Constant(value=str(attribute)), value]):
+                yield f"{file.qualified(owner)}.{attribute}", value
 
 
 def _entries(
