@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -139,13 +140,14 @@ def parts_of_cuda() -> list[str]:
     """What CUDA's partitions are: numbered by their first threads, or by what a vote gives."""
     lines = []
     values = [thread * thread % 11 for thread in range(64)]
-    for name, size, key in (
-        ("label", 32, lambda v: v),
-        ("small", 8, lambda v: v),
-        ("both", 8, lambda v: v > 4),
-        ("same", 32, lambda v: v >= 0),
-        ("bool", 32, lambda v: v == 3),
-    ):
+    keys_of: dict[str, tuple[int, Callable[[int], int]]] = {
+        "label": (32, lambda v: v),
+        "small": (8, lambda v: v),
+        "both": (8, lambda v: v > 4),
+        "same": (32, lambda v: v >= 0),
+        "bool": (32, lambda v: v == 3),
+    }
+    for name, (size, key) in keys_of.items():
         for thread in range(64):
             group = range(thread // size * size, thread // size * size + size)
             keys = list(dict.fromkeys(key(values[other]) for other in group))
