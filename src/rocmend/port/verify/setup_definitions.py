@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import NamedTuple
@@ -84,15 +84,16 @@ class _Setup:
         for one in self.extensions:
             if listed(unit, one.sources):
                 others = of_one - one.reached[cuda] - one.macros
-                found = self._definitions(lambda node, others=others: node not in others)
+                found = self._definitions(others)
                 build = f"{self.path}, extension {one.name or 'without a name'}"
                 ways.append(Definitions(found.defined, found.undefined | one.undefined, build))
-        return ways, self._definitions(lambda _: True)
+        return ways, self._definitions(frozenset())
 
-    def _definitions(self, wanted: Callable[[int], bool]) -> Definitions:
-        options = [option for node, option in self.options if wanted(node)]
+    def _definitions(self, others: Set[int]) -> Definitions:
+        """Return what is defined, without what stands in some nodes."""
+        options = [option for node, option in self.options if node not in others]
         defined = {name: value for kind, name, value in options if kind == "D"}
-        defined |= {name: value for node, name, value in self.pairs if wanted(node)}
+        defined |= {name: value for node, name, value in self.pairs if node not in others}
         return Definitions(defined, frozenset(name for kind, name, _ in options if kind == "U"))
 
     def _pairs(self) -> Iterator[tuple[int, str, str]]:
