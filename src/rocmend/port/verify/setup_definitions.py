@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import re
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import NamedTuple
@@ -89,7 +89,7 @@ class _Setup:
                 ways.append(Definitions(found.defined, found.undefined | one.undefined, build))
         return ways, self._definitions(frozenset())
 
-    def _definitions(self, others: Set[int]) -> Definitions:
+    def _definitions(self, others: set[int] | frozenset[int]) -> Definitions:
         """Return what is defined, without what stands in some nodes."""
         options = [option for node, option in self.options if node not in others]
         defined = {name: value for kind, name, value in options if kind == "D"}
