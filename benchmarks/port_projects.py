@@ -187,7 +187,7 @@ def measured(source: Path, options: argparse.Namespace, known: dict[str, Any]) -
         folder, prefix = copied(source, options.work / source.name)
         record |= ported(options.rocmend, folder, options, deadline)
         record["digest"] = digest(folder)
-        if options.again == "changed" and known.get("digest") == record["digest"] and compiles(known):
+        if options.again in {"changed", "nvcc"} and known.get("digest") == record["digest"] and compiles(known):
             record |= {name: known[name] for name in ("levels", "units")}
             record["compiled_by"] = known.get("compiled_by", known["rocmend"])
         else:
@@ -195,15 +195,12 @@ def measured(source: Path, options: argparse.Namespace, known: dict[str, Any]) -
             made = verified(options.rocmend, folder, options, deadline)
             units = {path.removeprefix(prefix): one for path, one in made["units"].items() if path.startswith(prefix)}
             record |= {"levels": made["levels"], "units": units}
-        if options.nvcc:
+        originals = [path for path in record["units"] if (source / path).is_file()]
+        if known.get("before", {}).keys() == set(originals):
+            record["before"] = known["before"]  # the original is the same
+        elif options.nvcc and not (options.nvcc_failing and compiles(record)):
             at = "nvcc"
-            originals = [path for path in record["units"] if (source / path).is_file()]
-            before = known.get("before", {})
-            record["before"] = (
-                before
-                if before.keys() == set(originals) and options.keep_before
-                else built(options.nvcc, source, originals, options, deadline)
-            )
+            record["before"] = built(options.nvcc, source, originals, options, deadline)
     except LimitError:
         record["failed"] = f"{at}: not done after {options.limit:g} s"
     except (ValueError, KeyError) as error:
@@ -230,7 +227,9 @@ def records(log: Path) -> Iterator[dict[str, Any]]:
 
 def wanted(known: dict[str, Any] | None, again: str) -> bool:
     """Tell whether a project is measured, given the record that it has."""
-    return known is None or again in {"all", "changed"} or (again == "failing" and not compiles(known))
+    if known is None or again in {"all", "changed"}:
+        return True
+    return (again == "failing" and not compiles(known)) or (again == "nvcc" and "before" not in known)
 
 
 def stated(argv: Sequence[str], folder: Path) -> str:
@@ -251,11 +250,13 @@ def main() -> int:
     parser.add_argument("--nvcc", default="", help="compile the originals to PTX with this nvcc")
     parser.add_argument("--arch", default="compute_90", help="what nvcc compiles for")
     parser.add_argument("--cuda-include", action="append", default=[], help="a further folder of headers for nvcc")
-    parser.add_argument("--keep-before", action="store_true", help="do not compile an original with nvcc twice")
+    parser.add_argument("--nvcc-failing", action="store_true", help="only originals of what does not compile ported")
     parser.add_argument("--limit", type=float, default=900, help="seconds a project may take")
     parser.add_argument("--jobs", type=int, default=1, help="projects at once")
     parser.add_argument("--seed", type=int, default=0, help="of the order: what is done when a run ends is a sample")
-    parser.add_argument("--again", choices=["failing", "changed", "all"], default="", help="measure these again, too")
+    parser.add_argument(
+        "--again", choices=["failing", "changed", "nvcc", "all"], default="", help="measure these again, too"
+    )
     parser.add_argument("--work", type=Path, help="where the copies go")
     parser.add_argument("--keep", action="store_true", help="keep the copies")
     options = parser.parse_args()
