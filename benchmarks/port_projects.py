@@ -45,6 +45,18 @@ _ERROR = re.compile(r"\b(?:error|fatal)\b")
 _SHOWN = 4
 
 
+_running: set[int] = set()
+"""Process groups of commands that run."""
+
+
+def ended(*_: object) -> None:
+    """End with all commands that run: the log holds what is done."""
+    for group in tuple(_running):
+        with suppress(ProcessLookupError):
+            os.killpg(group, signal.SIGKILL)
+    os._exit(1)
+
+
 class LimitError(Exception):
     """A project took longer than it may."""
 
@@ -54,6 +66,7 @@ def called(argv: Sequence[str], folder: Path, deadline: float) -> subprocess.Com
     with subprocess.Popen(
         argv, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
+        _running.add(process.pid)
         try:
             out, error = process.communicate(timeout=max(0.1, deadline - time.monotonic()))
         except BaseException as caught:
@@ -62,6 +75,8 @@ def called(argv: Sequence[str], folder: Path, deadline: float) -> subprocess.Com
             if isinstance(caught, subprocess.TimeoutExpired):
                 raise LimitError(" ".join(argv[1:3])) from None
             raise
+        finally:
+            _running.discard(process.pid)
     return subprocess.CompletedProcess(argv, process.returncode, out, error)
 
 
@@ -260,6 +275,8 @@ def main() -> int:
     parser.add_argument("--work", type=Path, help="where the copies go")
     parser.add_argument("--keep", action="store_true", help="keep the copies")
     options = parser.parse_args()
+    for one in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(one, ended)
     options.target = options.target or list(TARGETS)
     options.rocmend = str(Path(sys.executable).parent / "rocmend")
     options.commit = stated(["git", "describe", "--always", "--dirty"], ROOT)
