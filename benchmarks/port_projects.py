@@ -51,10 +51,17 @@ _running: set[int] = set()
 
 def ended(*_: object) -> None:
     """End with all commands that run: the log holds what is done."""
-    for group in tuple(_running):
-        with suppress(ProcessLookupError):
-            os.killpg(group, signal.SIGKILL)
+    stop(*_running)
     os._exit(1)
+
+
+def stop(*groups: int) -> None:
+    """Interrupt commands, which end what they started, and kill those that do not follow."""
+    for number, pause in ((signal.SIGINT, 3.0), (signal.SIGKILL, 0.0)):
+        for group in groups:
+            with suppress(ProcessLookupError):
+                os.killpg(group, number)
+        time.sleep(pause)
 
 
 class LimitError(Exception):
@@ -70,7 +77,7 @@ def called(argv: Sequence[str], folder: Path, deadline: float) -> subprocess.Com
         try:
             out, error = process.communicate(timeout=max(0.1, deadline - time.monotonic()))
         except BaseException as caught:
-            os.killpg(process.pid, signal.SIGKILL)
+            stop(process.pid)
             process.communicate()
             if isinstance(caught, subprocess.TimeoutExpired):
                 raise LimitError(" ".join(argv[1:3])) from None
