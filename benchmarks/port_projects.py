@@ -203,13 +203,14 @@ def measured(source: Path, options: argparse.Namespace, known: dict[str, Any]) -
     """Port and compile one project; a project that cannot be measured is a result too."""
     started = time.monotonic()
     deadline = started + options.limit
-    record: dict[str, Any] = {"project": source.name, "rocmend": options.commit}
+    record: dict[str, Any] = {"project": source.name, "rocmend": options.commit, "targets": options.target}
     at = "port"
     try:
         folder, prefix = copied(source, options.work / source.name)
         record |= ported(options.rocmend, folder, options, deadline)
         record["digest"] = digest(folder)
-        if options.again in {"changed", "nvcc"} and known.get("digest") == record["digest"] and compiles(known):
+        same = known.get("digest") == record["digest"] and set(known["targets"]) >= set(options.target)
+        if options.again in {"changed", "nvcc"} and same and compiles(known):
             record |= {name: known[name] for name in ("levels", "units")}
             record["compiled_by"] = known.get("compiled_by", known["rocmend"])
         else:
@@ -247,9 +248,9 @@ def records(log: Path) -> Iterator[dict[str, Any]]:
                 yield json.loads(line)
 
 
-def wanted(known: dict[str, Any] | None, again: str) -> bool:
+def wanted(known: dict[str, Any] | None, again: str, targets: Sequence[str]) -> bool:
     """Tell whether a project is measured, given the record that it has."""
-    if known is None or again in {"all", "changed"}:
+    if known is None or again in {"all", "changed"} or not set(targets) <= set(known["targets"]):
         return True
     return (again == "failing" and not compiles(known)) or (again == "nvcc" and "before" not in known)
 
@@ -291,7 +292,8 @@ def main() -> int:
     known = {one["project"]: one for one in records(options.log) if "project" in one}
     paths = [path.resolve() for path in options.paths]
     random.Random(options.seed).shuffle(paths)  # noqa: S311  the order of a sample, no secret
-    todo = [path for path in paths if wanted(known.get(path.name), options.again)]
+    todo = [path for path in paths if wanted(known.get(path.name), options.again, options.target)]
+    todo = todo[: options.most]
     conditions = {
         "projects": len(paths),
         "seed": options.seed,
