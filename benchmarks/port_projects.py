@@ -277,6 +277,7 @@ def main() -> int:
     parser.add_argument("--limit", type=float, default=900, help="seconds a project may take")
     parser.add_argument("--jobs", type=int, default=1, help="projects at once")
     parser.add_argument("--seed", type=int, default=0, help="of the order: what is done when a run ends is a sample")
+    parser.add_argument("--most", type=int, help="measure this many, the first in the order")
     parser.add_argument(
         "--again", choices=["failing", "changed", "nvcc", "all"], default="", help="measure these again, too"
     )
