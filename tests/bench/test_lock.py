@@ -81,6 +81,39 @@ def test_the_gpu_is_told_where_variables_hide_others(device: str, shown: dict[st
     assert gpu_of(device, shown) == gpu
 
 
+def environment(tmp_path: Path) -> dict[str, str]:
+    """Return the variables of a command that takes the lock."""
+    env = {name: text for name, text in os.environ.items() if name != "ROCMEND_MEASURING"}
+    return env | {"ROCMEND_LOCKS": str(tmp_path), "ROCMEND_HOME": str(tmp_path / "home")}
+
+
+@pytest.mark.cpu
+def test_tuning_waits_for_a_benchmark(tmp_path: Path) -> None:
+    pytest.importorskip("triton")
+    command = [str(Path(sys.executable).with_name("rocmend")), "kernels", "tune", "rms_norm", "--budget", "1s"]
+    with measuring_elsewhere(tmp_path) as other:
+        tuning = subprocess.Popen(command, env=environment(tmp_path), stderr=subprocess.PIPE, text=True)
+        assert tuning.stderr is not None
+        said = ""
+        while "Waits for" not in said and (line := tuning.stderr.readline()):
+            said += line
+        assert f"bench nn, by {json.loads((tmp_path / NAME).read_text())['user']} (process {other.pid})" in said
+        assert tuning.poll() is None
+        other.kill()
+        tuning.communicate(timeout=60)
+
+
+def test_who_is_named_is_still_there(tmp_path: Path) -> None:
+    command = [str(Path(sys.executable).with_name("rocmend")), "bench", "exclusive", *SMALL]
+    with measuring_elsewhere(tmp_path, gpu="0") as first:
+        with measuring_elsewhere(tmp_path, gpu="1") as second:
+            assert json.loads((tmp_path / NAME).read_text())["pid"] == second.pid
+        done = subprocess.run(command, env=environment(tmp_path), capture_output=True, text=True, check=False)
+        assert done.returncode == 2
+        assert f"(process {first.pid})" in " ".join(done.stderr.split())
+        assert f"(process {second.pid})" not in " ".join(done.stderr.split())
+
+
 @pytest.mark.cpu
 def test_a_second_benchmark_waits_for_the_first_and_says_whose_it_is(tmp_path: Path) -> None:
     env = {name: text for name, text in os.environ.items() if name != "ROCMEND_MEASURING"}

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from rocmend.bench.case import Case
+from rocmend.bench.comparison import together
 from rocmend.bench.measure import QUICK, STANDARD, Effort, measure
 from rocmend.bench.session import Block, Prepared, Session
 from rocmend.bench.stats import MARGIN, Difference, compare, median_interval, summarize
@@ -131,6 +132,38 @@ def differences(
 def test_a_thing_is_not_found_faster_than_itself(noise: Noise) -> None:
     """No margin is used here, and blocks end as soon as the intervals are narrow: 95 of 100 at least."""
     assert differences(noise) <= 0.05 * 400 + 4  # a standard deviation of that count
+
+
+@pytest.mark.parametrize("noise", [independent(0.02), independent(0.1), skewed, correlated(0.3)])
+@pytest.mark.parametrize("blocks", [3, 8])
+def test_in_a_table_of_40_equal_cases_none_is_found_faster_in_95_of_100(noise: Noise, blocks: int) -> None:
+    draw = seeded(4)
+    tables = wrong = held = 0
+    for _ in range(60):
+        found = []
+        for _ in range(40):
+            source = noise(draw)
+            a, b = ([[math.exp(next(source))] for _ in range(blocks)] for _ in range(2))
+            found.append(compare(a, b))
+        made = together(found)
+        tables += 1
+        wrong += any(one.difference is not Difference.NONE for one in made)
+        held += sum(one.low is not None and one.high is not None and one.low <= 1 <= one.high for one in made)
+        assert [(one.low, one.high) for one in made] == [(one.low, one.high) for one in found]
+    assert wrong <= 0.05 * tables + 1.7  # a standard deviation of that count
+    assert held >= 0.93 * 40 * tables
+
+
+def test_a_real_difference_among_40_cases_is_found() -> None:
+    draw, found = seeded(5), 0
+    for _ in range(40):
+        noise = independent(0.02)(draw)
+        pairs = [([[math.exp(next(noise))] for _ in range(20)], number) for number in range(40)]
+        made = together(
+            [compare(a, [[math.exp(next(noise) - 0.1 * (not number))] for _ in range(20)]) for a, number in pairs]
+        )
+        found += made[0].difference is Difference.FASTER
+    assert found >= 0.9 * 40
 
 
 def test_a_difference_of_5_percent_under_noise_of_2_percent_is_found() -> None:

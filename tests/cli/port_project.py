@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 Rocmend = Callable[..., "Done"]
 
 
-TRAINING = 'import torch\n\n\ndef faster(model):\n    return torch.compile(model, mode="reduce-overhead")\n'
+TRAINING = 'import torch\n\n\ndef faster(model):\n    return torch.compile(model, mode="max-autotune")\n'
 
 
 KERNEL = """#include <cuda_runtime.h>

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import random
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
@@ -59,6 +61,57 @@ def test_slower_than_the_limit_is_a_finding(installed: Run, runs: Callable[[floa
     assert installed("compare", before, after, "--fail", "30%").code == 0
     assert installed("compare", after, before).code == 0
     assert installed("compare", before, before).code == 0
+
+
+@pytest.fixture
+def equal(tmp_path: Path) -> tuple[str, str]:
+    """Two files with 40 cases that differ by their noise of 10 % alone."""
+    draw = random.Random(13)  # noqa: S311  it draws samples
+    paths = []
+    for side in "ab":
+        results = []
+        for number in range(40):
+            blocks = tuple((math.exp(draw.gauss(0, 0.1)),) * 3 for _ in range(6))
+            prepared = Prepared(Verdict.PASS, subject=Subject("gfx1151", "cuda:0", "Radeon 8060S"))
+            case = Case(f"gemm/{number}", "gemm", {}, "TFLOPS", 4e12)
+            results.append(Measured(case, Verdict.PASS, "", prepared, blocks, summarize(blocks), side, 1.0))
+        path = tmp_path / f"{side}.json"
+        run = BenchRun(f"bench-gemm-{side}", "gemm", "Products", (DEFAULT,), tuple(results))
+        path.write_bytes(msgspec.json.encode({"command": "bench gemm", "data": run_data(run)}))
+        paths.append(str(path))
+    return paths[0], paths[1]
+
+
+def test_of_40_equal_cases_none_is_called_faster(installed: Run, equal: tuple[str, str]) -> None:
+    done = installed("compare", *equal, "--json")
+    changes = json.loads(done.out)["data"]["changes"]
+    beyond = [one["comparison"] for one in changes if one["comparison"]["low"] > 1.02]
+    assert (done.code, len(beyond)) == (0, 2), done.err  # by their intervals alone these are faster
+    assert {one["comparison"]["difference"] for one in changes} == {"no difference shown"}
+    shown = " ".join(installed("compare", *equal).out.split())
+    assert "no difference shown in 40" in shown
+    assert "by itself; among 40 comparisons chance can explain it" in shown
+
+
+def test_the_throttled_side_is_named_and_what_neither_supports_is_left_out(
+    installed: Run, runs: Callable[[float], Path], tmp_path: Path
+) -> None:
+    whole = json.loads(runs(1.0).read_text())
+    paths = []
+    for name, share in (("a", 0.0), ("b", 0.9)):
+        rows = json.loads(json.dumps(whole["data"]["results"]))
+        for row in rows:
+            row["telemetry"] = {"throttle": {"temperature": share}}
+            row["started_at"] = name
+        rows[2] |= {"verdict": "unsupported", "reason": "no fp8 here", "blocks": [], "summary": None}
+        paths.append(str(tmp_path / f"{name}.json"))
+        Path(paths[-1]).write_text(json.dumps({"data": {**whole["data"], "results": rows}}))
+    shown = " ".join(installed("compare", *paths).out.split())
+    assert "B was throttled by temperature in 90 % of the readings, A in 0 %" in shown
+    assert "B against A, 2 cases: incomparable in 2." in shown
+    assert "Supported by neither: gemm/c." in shown
+    data = json.loads(installed("compare", *paths, "--json").out)["data"]
+    assert (len(data["changes"]), data["neither"]) == (2, ["gemm/c"])
 
 
 def test_two_definitions_of_a_network_are_not_one_case(installed: Run, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ def test_without_apply_nothing_is_written(rocmend: Rocmend, project: Path) -> No
     done = rocmend("port", project)
     assert done.code == 1
     assert bytes_of(project) == before
-    assert "PY01" in done.out
+    assert "PY02" in done.out
     assert "CU04" in done.out
     assert "Nothing was written" in done.out
     assert max(len(line) for line in done.out.splitlines() if not line.startswith("/")) <= 80  # but for the path
@@ -159,8 +159,8 @@ def test_a_source_with_a_syntax_error_is_named_and_not_called_done(rocmend: Rocm
 
 
 def test_rules_are_chosen_with_commas_and_an_empty_name_is_none(rocmend: Rocmend, project: Path) -> None:
-    chosen = rocmend("port", project, "--select", "PY01,CU04", "--format", "jsonl")
-    assert {json.loads(line)["rule"] for line in chosen.out.splitlines()} == {"PY01", "CU04"}
+    chosen = rocmend("port", project, "--select", "PY02,CU04", "--format", "jsonl")
+    assert {json.loads(line)["rule"] for line in chosen.out.splitlines()} == {"PY02", "CU04"}
     assert rocmend("port", project, "--ignore", "", "--format", "jsonl").out
 
 
@@ -201,12 +201,12 @@ def test_sarif_names_places_and_shows_rewrites(rocmend: Rocmend, project: Path) 
     log = json.loads(rocmend("port", project, "--format", "sarif").out)
     run = log["runs"][0]
     by_rule = {result["ruleId"]: result for result in run["results"]}
-    result = by_rule["PY01"]
+    result = by_rule["PY02"]
     place = result["locations"][0]["physicalLocation"]
     assert place["artifactLocation"]["uri"] == "fast/train.py"
     assert place["region"]["startLine"] == 5
-    assert run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == "PY01"
-    assert '"default"' in "".join(edit["text"] for edit in result["properties"]["rocmSide"])
+    assert run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == "PY02"
+    assert '"max-autotune-no-cudagraphs"' in "".join(edit["text"] for edit in result["properties"]["rocmSide"])
     assert not any("fixes" in one for one in run["results"])  # applied, one would replace the NVIDIA side
     assert run["invocations"] == [{"executionSuccessful": True, "toolExecutionNotifications": []}]
 
@@ -300,7 +300,7 @@ def test_an_open_comment_is_told_to_its_end(rocmend: Rocmend, project: Path) -> 
 def test_rules_are_listed_and_explained(rocmend: Rocmend) -> None:
     listed = rocmend("port", "--rules")
     assert listed.code == 0
-    assert "PY01" in listed.out
+    assert "PY02" in listed.out
     told = rocmend("port", "--explain", "py01")
     assert told.code == 0
     assert "Why it matters" in told.out

@@ -19,7 +19,7 @@ def test_a_check_ports_and_proves_a_copy(rocmend: Rocmend, project: Path, tmp_pa
     assert "Port of" in done.out
     assert bytes_of(project) == before
     text = report.read_text()
-    for part in ("How far the port was proven", "The port as a patch", "reduce-overhead"):
+    for part in ("How far the port was proven", "The port as a patch", "max-autotune"):
         assert part in text
     (head,) = [line for line in text.splitlines() if '<p class="summary' in line]
     assert f"Port of {project}: " in head
@@ -64,6 +64,6 @@ def test_a_check_has_the_project_in_its_sarif(rocmend: Rocmend, project: Path, t
         "check", project, "--target", "gfx1151", "--no-probe", "--no-store", "-o", report, "--format", "sarif"
     )
     machine, port = json.loads(done.out)["runs"]
-    assert {result["ruleId"] for result in port["results"]} == {"PY01"}
+    assert {result["ruleId"] for result in port["results"]} == {"PY02"}
     assert machine["automationDetails"] != port["automationDetails"]
-    assert "PY01" not in {result["ruleId"] for result in machine["results"]}
+    assert "PY02" not in {result["ruleId"] for result in machine["results"]}

@@ -12,7 +12,7 @@ from .port_project import KERNEL, Rocmend, data_of
 def test_single_files_are_linted_by_the_projects_settings(
     rocmend: Rocmend, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (project / "pyproject.toml").write_text('[tool.rocmend.port]\nignore = ["PY01"]\nexclude = ["third_party/*"]\n')
+    (project / "pyproject.toml").write_text('[tool.rocmend.port]\nignore = ["PY02"]\nexclude = ["third_party/*"]\n')
     (project / "third_party").mkdir()
     (project / "third_party" / "other.cu").write_text(KERNEL)
     (project / "README.md").write_text("cudaMalloc\n")

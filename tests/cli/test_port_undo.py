@@ -19,7 +19,7 @@ __global__ void above(const float* x, unsigned* out) {
   if (threadIdx.x % 32 == 0) out[threadIdx.x / 32] = kept;
 }
 """
-TRAINING = 'import torch\n\n\ndef faster(model):\n    return torch.compile(model, mode="reduce-overhead")\n'
+TRAINING = 'import torch\n\n\ndef faster(model):\n    return torch.compile(model, mode="max-autotune")\n'
 MINE = "# mine\n# and mine\n"
 NAME = "train [it's].py"
 

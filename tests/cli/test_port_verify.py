@@ -19,7 +19,7 @@ def test_written_proven_and_taken_back(rocmend: Rocmend, project: Path) -> None:
     found = data_of(done)
     assert found["written"]
     assert set(found["changed"]) == {"fast/train.py", "kernel.cu"}
-    assert '"default" if is_rocm else "reduce-overhead"' in (project / "fast" / "train.py").read_text()
+    assert '"max-autotune-no-cudagraphs" if is_rocm else "max-autotune"' in (project / "fast" / "train.py").read_text()
     proof = data_of(rocmend("port", "verify", project, "--level", "static", "--json"))
     assert [(level["name"], level["status"]) for level in proof["levels"]] == [
         ("identity", "passed"),
@@ -143,7 +143,7 @@ ROCM = torch.version.hip is not None
 def faster(model):
     if ROCM:
         return torch.compile(model)
-    return torch.compile(model, mode="reduce-overhead")
+    return torch.compile(model, mode="max-autotune")
 
 
 def wide():

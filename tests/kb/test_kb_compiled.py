@@ -35,7 +35,7 @@ def shipped(write_entry: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def kept(cache: Path) -> list[Path]:
-    return list(cache.rglob("*.entries"))
+    return list(cache.rglob("compiled*.kept"))
 
 
 def unparsed(monkeypatch: pytest.MonkeyPatch) -> Knowledge:

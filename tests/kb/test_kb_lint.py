@@ -10,8 +10,10 @@ import msgspec
 import pytest
 
 from rocmend.core.records import Phase, Remedy, Severity, Source
+from rocmend.core.signatures import Line, Signature
+from rocmend.core.verdict import Verdict
 from rocmend.kb.entry import Basis, Case, Cell, Effect, Entry, Install, Links, Scope, Setting, Status
-from rocmend.kb.lint import known_targets, lint, main
+from rocmend.kb.lint import LintProblem, known_targets, lint, main
 from rocmend.kb.load import Knowledge, load_entries
 from rocmend.kb.rules import RULES
 
@@ -42,8 +44,22 @@ FINDING: dict[str, Any] = {
 CHANGE = Remedy("Change it.", action="change-it", phase=Phase.INSTALL, expect="it is changed", undo="Change it back.")
 
 
+def _signature(pattern: str, line: str = "it broke 17 times", **fields: Any) -> Signature:
+    return Signature(pattern, (Line(line, "https://example.org/1"),), **fields)
+
+
+TAKEN = _signature("it went", "it went", rank=10, kind="taken", meaning="It.")
+
+
 def _other(action: str, **fields: Any) -> Remedy:
     return msgspec.structs.replace(CHANGE, action=action, **fields)
+
+
+def problems_of(knowledge: Knowledge, today: dt.date) -> tuple[LintProblem, ...]:
+    found = lint(knowledge, today=today, declared=DECLARED)
+    return tuple(
+        one for one in found if one.entry_id != "other" or one.code != "KB037"
+    )  # both name a kind that is taken
 
 
 def codes(knowledge: Knowledge, today: dt.date) -> list[str]:
@@ -130,6 +146,15 @@ BROKEN: list[tuple[str, dict[str, Any]]] = [
     ("KB032", {"setting": (Setting("A", "1", why="No search: RDNA1 has no database."),)}),
     ("KB032", {"setting": (Setting("FORCE_RDNA1", unset=True),)}),
     ("KB033", {"scope": Scope(workload=("pytorch",)), "setting": (Setting("A", "1", workload=("mlx",)),)}),
+    ("KB034", {"signature": (_signature("(?=a)b"),)}),
+    ("KB034", {"signature": (_signature(r"\d+"),)}),
+    ("KB035", {"signature": (_signature("no such text"),)}),
+    ("KB035", {"signature": (msgspec.structs.replace(_signature("it broke"), lines=()),)}),
+    ("KB035", {"signature": (msgspec.structs.replace(_signature("it broke"), lines=(Line("it broke", "a forum"),)),)}),
+    ("KB036", {"signature": (_signature("went wrong", "it went wrong"),)}),
+    ("KB037", {"signature": (_signature("it broke", kind="taken", meaning="It."),)}),
+    ("KB037", {"signature": (_signature("it broke", kind="new"),)}),
+    ("KB037", {"signature": (_signature("it broke", verdict=Verdict.CRASH),)}),
     ("KB013", {**FINDING, "remedy": (Remedy("Do it.", when="1 +"),)}),
     ("KB025", {"claimed": "last year"}),
     ("KB025", {"source": (Source("S", "https://example.org", "12/2025"),)}),
@@ -140,8 +165,8 @@ BROKEN: list[tuple[str, dict[str, Any]]] = [
 def test_each_rule_is_enforced(
     code: str, fields: dict[str, Any], entry_of: Make, knowledge_of: Gather, today: dt.date
 ) -> None:
-    other = entry_of(**{**FINDING, "id": "other", "remedy": (_other("set-variable:A=1"),)})
-    assert set(codes(knowledge_of(entry_of(**fields), other), today)) == {code}
+    other = entry_of(**{**FINDING, "id": "other", "remedy": (_other("set-variable:A=1"),), "signature": (TAKEN,)})
+    assert {problem.code for problem in problems_of(knowledge_of(entry_of(**fields), other), today)} == {code}
 
 
 def test_the_same_value_and_different_machines_do_not_contradict(

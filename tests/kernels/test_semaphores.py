@@ -65,6 +65,7 @@ def test_each_stream_has_its_own_room_and_a_captured_launch_counters(monkeypatch
     stream, capturing = [7], [False]
     monkeypatch.setattr(semaphores, "_workspaces", {})
     monkeypatch.setattr(semaphores, "_arenas", {})
+    monkeypatch.setattr(semaphores, "ONE_LAUNCH_IN_GRAPHS", True)
     monkeypatch.setattr(semaphores, "_stream_of", lambda _index: stream[0])
     monkeypatch.setattr(semaphores, "_capturing", lambda: capturing[0])
     monkeypatch.setattr(torch.cuda, "synchronize", lambda _device: None)

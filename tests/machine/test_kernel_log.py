@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocmend.machine.parse.kernel_log import CLASSES, LogClass, classify, last_boot, line_time, relevant_lines
+from rocmend.machine.parse.kernel_log import (
+    CLASSES,
+    LogClass,
+    classify,
+    last_boot,
+    last_reset,
+    line_time,
+    relevant_lines,
+)
 
 HARMLESS = """\
 [    0.000000] Linux version 6.17.0-7-generic (buildd@x) (gcc) #7 SMP
@@ -31,16 +39,18 @@ HARMLESS = """\
 
 @pytest.mark.parametrize("item", CLASSES, ids=lambda item: item.id)
 def test_example_is_of_its_class(item: LogClass) -> None:
-    for line in (
-        item.example,
-        f"[ 1922.162071] {item.example}",
-        f"Nov 05 08:56:22.546687 host kernel: {item.example}",
-        f"2026-11-05T08:56:22+0100 host kernel: {item.example}",
-        f"<3>[  5.0] {item.example}",
-        item.example.upper(),
-    ):
-        assert item.id in classify(line), line
-    assert item.id in classify(relevant_lines(item.example + "\n"))
+    for example in item.examples:
+        for line in (
+            example,
+            f"[ 1922.162071] {example}",
+            f"Nov 05 08:56:22.546687 host kernel: {example}",
+            f"2026-11-05T08:56:22+0100 host kernel: {example}",
+            f"<3>[  5.0] {example}",
+            example.upper(),
+        ):
+            assert item.id in classify(line), line
+        assert item.id in classify(relevant_lines(example + "\n"))
+    assert item.examples
     assert item.meaning
 
 
@@ -49,7 +59,8 @@ def test_ids_are_unique_and_the_catalogue_is_covered() -> None:
     assert len(set(ids)) == len(ids)
     catalogue = (
         "mes_hang page_fault ring_timeout reset_mode1 reset_mode2 reset_other reset_failed oom_kill firmware_missing "
-        "amdgpu_init_failed no_atomics gpu_hang sdma_error ecc_error svm_error"
+        "amdgpu_init_failed no_atomics gpu_hang sdma_error ecc_error svm_error vram_lost queue_evicted gpu_oom "
+        "smu_error pcie_error iommu_fault unknown_parameter gttsize_deprecated reset_begin"
     )
     assert set(catalogue.split()) <= set(ids)
 
@@ -71,7 +82,14 @@ VARIANTS = [
     ("reset_failed", "amdgpu 0000:03:00.0: GPU reset(1) failed"),
     ("reset_failed", "amdgpu: GPU mode1 reset failed"),
     ("gpu_hang", "amdgpu: The cp might be in an unrecoverable state due to an unsuccessful queues preemption"),
-    ("gpu_hang", "[drm] device wedged, but recovered through reset"),
+    ("reset_recovered", "[drm] device wedged, but recovered through reset"),
+    ("reset_recovered", "amdgpu 0000:03:00.0: amdgpu: GPU reset(1) succeeded!"),
+    ("ring_reset_failed", "amdgpu 0000:c5:00.0: amdgpu: Ring gfx_0.0.0 reset failed"),
+    ("sdma_fault", "amdgpu 0000:0e:00.0: amdgpu: \t Faulty UTCL2 client ID: SDMA0 (0xd)"),
+    (
+        "mes_hang",
+        "[drm:mes_v11_0_submit_pkt_and_poll_completion [amdgpu]] *ERROR* MES failed to response msg=14",
+    ),
     ("sdma_error", "*ERROR* ring sdma0 timeout, signaled seq=13670, emitted seq=13672"),
     ("ecc_error", "amdgpu: 3 new correctable hardware errors detected in umc block"),
     ("oom_kill", "Memory cgroup out of memory: Killed process 4 (python)"),
@@ -87,6 +105,74 @@ VARIANTS = [
 @pytest.mark.parametrize(("name", "line"), VARIANTS)
 def test_variants_of_drivers_old_and_new(name: str, line: str) -> None:
     assert name in classify(line)
+
+
+RESETS = [
+    (
+        # https://github.com/ROCm/legacy-rocm-build/issues/6273
+        """\
+[127035.492298] amdgpu 0000:c5:00.0: amdgpu: Ring gfx_0.0.0 reset failed
+[127035.492304] amdgpu 0000:c5:00.0: amdgpu: GPU reset begin!
+[127037.563935] amdgpu 0000:c5:00.0: amdgpu: MES failed to respond to msg=REMOVE_QUEUE
+[127037.776773] amdgpu 0000:c5:00.0: amdgpu: MODE2 reset
+[127037.807536] amdgpu 0000:c5:00.0: amdgpu: GPU reset succeeded, trying to resume
+""",
+        "recovered",
+        {"reset_failed", "gpu_hang"},
+    ),
+    (
+        # https://github.com/pop-os/cosmic-epoch/issues/3764
+        """\
+Aug 09 11:36:30.614131 kernel: amdgpu 0000:0c:00.0: Ring gfx_0.0.0 reset failed
+Aug 09 11:36:30.614608 kernel: amdgpu 0000:0c:00.0: GPU reset begin!. Source:  1
+Aug 09 11:36:30.797116 kernel: amdgpu 0000:0c:00.0: BACO reset
+Aug 09 11:36:33.817132 kernel: amdgpu 0000:0c:00.0: GPU reset succeeded, trying to resume
+""",
+        "recovered",
+        {"reset_failed", "gpu_hang"},
+    ),
+    (
+        # https://github.com/ROCm/legacy-rocm-build/issues/5999
+        """\
+amdgpu 0000:04:00.0: amdgpu: Ring gfx_0.0.0 reset succeeded
+amdgpu 0000:04:00.0: [drm] device wedged, but recovered through reset
+""",
+        "recovered",
+        {"reset_failed", "gpu_hang"},
+    ),
+    (
+        # https://github.com/ROCm/legacy-rocm-build/issues/2820
+        """\
+[284169.428828] amdgpu: MES might be in unrecoverable state, issue a GPU reset
+[284169.428855] amdgpu 0000:03:00.0: amdgpu: GPU reset begin!
+[284169.548848] [drm:mes_v11_0_submit_pkt_and_poll_completion [amdgpu]] *ERROR* MES failed to response msg=14
+""",
+        "unfinished",
+        {"reset_failed", "reset_recovered"},
+    ),
+    (
+        # https://github.com/ROCm/legacy-rocm-build/issues/2804
+        """\
+[  649.100000] amdgpu 0000:0b:00.0: amdgpu: GPU reset begin!
+[  649.500000] amdgpu 0000:0b:00.0: amdgpu: MODE1 reset
+[  649.968330] [drm] VRAM is lost due to GPU reset!
+[  650.160703] [drm:amdgpu_device_fw_loading [amdgpu]] *ERROR* resume of IP block <psp> failed -62
+[  650.160935] amdgpu 0000:0b:00.0: amdgpu: GPU reset(1) failed
+""",
+        "failed",
+        {"reset_recovered"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("log", "state", "absent"), RESETS, ids=range(len(RESETS)))
+def test_how_the_last_reset_went(log: str, state: str, absent: set[str]) -> None:
+    assert last_reset(log) == state
+    assert not absent & set(classify(log))
+
+
+def test_a_log_without_resets_says_so() -> None:
+    assert last_reset(HARMLESS) is None
 
 
 def test_counts_and_times() -> None:
@@ -143,7 +229,9 @@ def test_a_large_log_takes_little_time() -> None:
     assert time.process_time() - start < 10
 
 
-pieces = st.sampled_from([item.example for item in CLASSES] + HARMLESS.splitlines()) | st.text(max_size=80)
+pieces = st.sampled_from([line for item in CLASSES for line in item.examples] + HARMLESS.splitlines()) | st.text(
+    max_size=80
+)
 
 
 @given(st.lists(pieces, max_size=20).map("\n".join))
@@ -159,4 +247,4 @@ def test_any_log_is_survived_and_trimming_changes_nothing(log: str) -> None:
     st.text(st.characters(exclude_characters="\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029"), max_size=40),
 )
 def test_a_class_is_found_behind_any_prefix(item: LogClass, prefix: str) -> None:
-    assert item.id in classify(f"{prefix} {item.example}")
+    assert item.id in classify(f"{prefix} {item.examples[0]}")

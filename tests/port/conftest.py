@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-PYTHON = 'import torch\n\n\ndef step(model):\n    return torch.compile(model, mode="reduce-overhead")\n'
+PYTHON = 'import torch\n\n\ndef step(model):\n    return torch.compile(model, mode="max-autotune")\n'
 CUDA = """#include <cuda_runtime.h>
 
 __global__ void total(float *out, const float *in) {

@@ -19,7 +19,7 @@ from rocmend.port import pool
 from rocmend.port.analyse import analyse, read
 from rocmend.port.records import Analysis, Outcome
 
-PYTHON = 'import torch\nf = torch.compile(g, mode="reduce-overhead")\n'
+PYTHON = 'import torch\nf = torch.compile(g, mode="max-autotune")\n'
 
 
 def skipped(analysis: Analysis) -> dict[str, str]:
@@ -32,7 +32,7 @@ def found(analysis: Analysis) -> list[tuple[str, str]]:
 
 def test_a_project_is_read_by_all_its_languages(project: Path) -> None:
     analysis = analyse(project, targets=("gfx1100",))
-    assert ("pkg/train.py", "PY01") in found(analysis)
+    assert ("pkg/train.py", "PY02") in found(analysis)
     assert ("csrc/total.cu", "CU01") in found(analysis)
     assert analysis.looked_at == {"cuda": 1, "python": 5}
     assert analysis.lines == sum(
@@ -53,16 +53,16 @@ def test_processes_find_what_one_finds(project: Path) -> None:
 def test_one_file_is_a_project_of_one(project: Path) -> None:
     analysis = analyse(project / "pkg" / "train.py")
     assert analysis.root == str(project / "pkg")
-    assert found(analysis) == [("train.py", "PY01")]
+    assert found(analysis) == [("train.py", "PY02")]
 
 
 @pytest.mark.slow
 def test_rules_are_chosen_by_id_and_by_beginning(project: Path) -> None:
     every = {rule for _, rule in found(analyse(project))}
     of_cuda = {rule for rule in every if rule.startswith("CU")}
-    assert {"CU01", "PY01"} <= every
+    assert {"CU01", "PY02"} <= every
     assert {rule for _, rule in found(analyse(project, select=("CU",)))} == of_cuda
-    assert {rule for _, rule in found(analyse(project, ignore=("cu", "PY01")))} == every - of_cuda - {"PY01"}
+    assert {rule for _, rule in found(analyse(project, ignore=("cu", "PY02")))} == every - of_cuda - {"PY02"}
     with pytest.raises(UsageError, match="ZZ99"):
         analyse(project, select=("ZZ99",))
 
@@ -72,7 +72,7 @@ def test_settings_of_the_project_hold(project: Path) -> None:
         '[tool.rocmend.port]\nexclude = ["pkg/*"]\nignore = ["CU"]\nmax-file-bytes = 100\n', encoding="utf-8"
     )
     analysis = analyse(project)
-    assert found(analysis) == [("script.py", "PY01")]
+    assert found(analysis) == [("script.py", "PY02")]
     assert "100" in skipped(analysis)["csrc/total.cu"]
 
 
@@ -88,10 +88,10 @@ def test_wrong_settings_are_told(project: Path, text: str) -> None:
 @pytest.mark.parametrize("jobs", [None, 2])
 def test_hostile_files_are_skipped_with_a_reason(tmp_path: Path, jobs: int | None) -> None:
     files = {
-        "syntax.py": b'mode="reduce-overhead"\ndef f(:\n',
-        "coding.py": b'# coding: no-such\ntorch.compile(mode="reduce-overhead")\n',
+        "syntax.py": b'mode="max-autotune"\ndef f(:\n',
+        "coding.py": b'# coding: no-such\ntorch.compile(mode="max-autotune")\n',
         "binary.py": b"\0\1\2" * 100,
-        "deep.py": b'mode="reduce-overhead"\n' + b"(" * 5000 + b")" * 5000,
+        "deep.py": b'mode="max-autotune"\n' + b"(" * 5000 + b")" * 5000,
         "wide.cu": b"\xff\xfe_\0_\0g\0l\0o\0b\0a\0l\0_\0_\0",
         "good.py": PYTHON.encode(),
     }
@@ -99,7 +99,7 @@ def test_hostile_files_are_skipped_with_a_reason(tmp_path: Path, jobs: int | Non
         (tmp_path / name).write_bytes(data)
     analysis = analyse(tmp_path, jobs=jobs)
     assert set(skipped(analysis)) == set(files) - {"good.py"}
-    assert ("good.py", "PY01") in found(analysis)
+    assert ("good.py", "PY02") in found(analysis)
     assert "binary" in skipped(analysis)["binary.py"]
 
 
@@ -110,7 +110,7 @@ def test_a_large_file_is_skipped_without_being_read(tmp_path: Path, jobs: int | 
     (tmp_path / "good.py").write_text(PYTHON, encoding="utf-8")
     analysis = analyse(tmp_path, jobs=jobs)
     assert "limit" in skipped(analysis)["generated.py"]
-    assert found(analysis) == [("good.py", "PY01")]
+    assert found(analysis) == [("good.py", "PY02")]
 
 
 @pytest.mark.parametrize(
@@ -122,27 +122,27 @@ def test_a_large_file_is_skipped_without_being_read(tmp_path: Path, jobs: int | 
     ],
 )
 def test_places_are_bytes_of_the_file_in_any_encoding(source: bytes) -> None:
-    issue = next(issue for issue in read("a.py", source).issues if issue.rule == "PY01")
-    assert b"reduce-overhead" in source[issue.start : issue.end]
+    issue = next(issue for issue in read("a.py", source).issues if issue.rule == "PY02")
+    assert b"max-autotune" in source[issue.start : issue.end]
     assert issue.line == source[: issue.start].count(b"\n") + 1
 
 
 @pytest.mark.parametrize(
     ("comment", "left"),
     [
-        ("  # rocmend: ignore[PY01] measured, it is faster here", 0),
-        ("  # rocmend: ignore[cu01, py01]", 0),
-        ("  # rocmend: ignore[PY02]", 1),
-        ("  # rocmend ignore[PY01]", 1),
+        ("  # rocmend: ignore[PY02] measured, it is faster here", 0),
+        ("  # rocmend: ignore[cu01, py02]", 0),
+        ("  # rocmend: ignore[PY01]", 1),
+        ("  # rocmend ignore[PY02]", 1),
     ],
 )
 def test_a_comment_suppresses_its_own_line(comment: str, left: int) -> None:
     source = PYTHON.replace('")\n', f'"){comment}\n')
-    assert sum(issue.rule == "PY01" for issue in read("a.py", source.encode()).issues) == left
+    assert sum(issue.rule == "PY02" for issue in read("a.py", source.encode()).issues) == left
 
 
 def test_a_comment_of_its_own_suppresses_the_next_line_only() -> None:
-    mark, call = "# rocmend: ignore[PY01] reason\n", 'torch.compile(g, mode="reduce-overhead")\n'
+    mark, call = "# rocmend: ignore[PY02] reason\n", 'torch.compile(g, mode="max-autotune")\n'
     lines = [issue.line for issue in read("a.py", f"import torch\n{mark}{call}{call}".encode()).issues]
     assert set(lines) == {4}
 
@@ -255,8 +255,8 @@ def test_a_second_run_knows_everything(project: Path, monkeypatch: pytest.Monkey
 def test_a_changed_file_is_read_again(project: Path) -> None:
     analyse(project)
     path = project / "pkg" / "train.py"
-    path.write_text(path.read_text(encoding="utf-8").replace("reduce-overhead", "default-overhea"), encoding="utf-8")
-    assert ("pkg/train.py", "PY01") not in found(analyse(project))
+    path.write_text(path.read_text(encoding="utf-8").replace("max-autotune", "default-autot"), encoding="utf-8")
+    assert ("pkg/train.py", "PY02") not in found(analyse(project))
 
 
 def test_a_file_written_as_it_was_read_is_looked_at_again(project: Path) -> None:
@@ -264,9 +264,9 @@ def test_a_file_written_as_it_was_read_is_looked_at_again(project: Path) -> None
     analyse(project)
     path = project / "pkg" / "train.py"
     times = path.stat()
-    path.write_text(path.read_text(encoding="utf-8").replace("reduce-overhead", "default-overhea"), encoding="utf-8")
+    path.write_text(path.read_text(encoding="utf-8").replace("max-autotune", "default-autot"), encoding="utf-8")
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-    assert ("pkg/train.py", "PY01") not in found(analyse(project))
+    assert ("pkg/train.py", "PY02") not in found(analyse(project))
 
 
 @pytest.mark.usefixtures("steady_times")
@@ -305,7 +305,7 @@ def test_a_cache_that_cannot_be_written_is_told(project: Path, own_cache: Path) 
     (own_cache / "rocmend").write_text("in the way", encoding="utf-8")
     analysis = analyse(project)
     assert any("cannot be" in note for note in analysis.notes)
-    assert ("pkg/train.py", "PY01") in found(analysis)
+    assert ("pkg/train.py", "PY02") in found(analysis)
 
 
 def test_progress_ends_at_the_total(project: Path) -> None:
@@ -345,7 +345,7 @@ def test_a_file_that_ends_its_process_costs_itself(tmp_path: Path) -> None:
     for name in ("crash1", "crash2", "leave", "memory", *"abcdef"):
         (tmp_path / f"{name}.py").write_text(PYTHON, encoding="utf-8")
     analysis = analyse(tmp_path, jobs=2)
-    assert found(analysis) == [(f"{name}.py", "PY01") for name in "abcdef"]
+    assert found(analysis) == [(f"{name}.py", "PY02") for name in "abcdef"]
     reasons = skipped(analysis)
     assert set(reasons) == {"crash1.py", "crash2.py", "leave.py", "memory.py"}
     assert "SIGSEGV" in reasons["crash1.py"]
@@ -381,7 +381,7 @@ def test_files_that_the_projects_time_is_used_up_before_are_left_out(tmp_path: P
     assert any("2 s" in note and "project-time-limit-s" in note for note in first.notes)
     for path in tmp_path.glob("hang*"):
         path.unlink()
-    assert found(analyse(tmp_path, jobs=2)) == [("a.py", "PY01")], "what was left out is read the next time"
+    assert found(analyse(tmp_path, jobs=2)) == [("a.py", "PY02")], "what was left out is read the next time"
 
 
 def test_processes_that_do_not_start_end_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -422,7 +422,7 @@ def test_answers_that_come_together_are_all_seen(tmp_path: Path, monkeypatch: py
     (tmp_path / "pyproject.toml").write_text(
         "[tool.rocmend.port]\ntime-limit-s = 20.0\nignore = ['DP']\n", encoding="utf-8"
     )
-    assert found(analyse(tmp_path / "a.py", jobs=1)) == [("a.py", "PY01")]
+    assert found(analyse(tmp_path / "a.py", jobs=1)) == [("a.py", "PY02")]
 
 
 def test_an_interrupted_port_is_told(project: Path) -> None:

@@ -18,7 +18,7 @@ from rocmend.port.records import Language
 from rocmend.port.state import generations
 from rocmend.port.undo import undo
 
-PYTHON = b'import torch\n\n\ndef step(model):\n    return torch.compile(model, mode="reduce-overhead")\n'
+PYTHON = b'import torch\n\n\ndef step(model):\n    return torch.compile(model, mode="max-autotune")\n'
 CUDA = b"""#include <cuda_runtime.h>
 __global__ void total(float *out) {
   float value = __shfl_down_sync(0xffffffff, *out, 1);

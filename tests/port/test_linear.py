@@ -60,8 +60,8 @@ PYTHON: dict[str, Builder] = {
     "statements": numbered("a# = 1\n"),
     "statements on one line": repeated("a;"),
     "gates": repeated("import pynvml\npynvml.nvmlInit()\n"),
-    "unpacked": repeated("torch.compile(f, **o)\n", "o = {'mode': 'reduce-overhead'}\n"),
-    "one variable": repeated("torch.compile(f, mode=m)\nm = 'reduce-overhead'\n"),
+    "unpacked": repeated("torch.compile(f, **o)\n", "o = {'mode': 'max-autotune'}\n"),
+    "one variable": repeated("torch.compile(f, mode=m)\nm = 'max-autotune'\n"),
     "a body": repeated(" a = 1\n", "class A:\n"),
 }
 TEXT: dict[tuple[str, str], Builder] = {

@@ -142,7 +142,7 @@ def test_every_way_is_found_when_the_file_is_executed(
 
 
 OWN = "import torch\n\nIS_HIP = torch.version.hip is not None\n"
-TRAIN = 'import torch\n\n\ndef faster(model):\n    return torch.compile(model, mode="reduce-overhead")\n'
+TRAIN = 'import torch\n\n\ndef faster(model):\n    return torch.compile(model, mode="max-autotune")\n'
 
 
 def write(root: Path, files: dict[str, str]) -> None:
@@ -185,7 +185,7 @@ def test_a_port_with_the_project_s_own_flag_is_proven_and_taken_back(
     assert (applied.changed, applied.added, applied.left_alone) == (("pkg/train.py",), (), ())
     text = (root / "pkg" / "train.py").read_text()
     assert "from .compat import IS_HIP as is_rocm" in text
-    assert '"default" if is_rocm else "reduce-overhead"' in text
+    assert '"max-autotune-no-cudagraphs" if is_rocm else "max-autotune"' in text
     assert verify(root, levels=["identity"]).levels[0].status is Status.PASSED
     assert apply(analyse(root, cache=False)).changed == ()
     (root / "pkg" / "compat.py").write_text(OWN.replace("is not None", "is None"))

@@ -3,23 +3,24 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rocmend.core.signatures import judging
 from rocmend.core.verdict import Verdict
-from rocmend.runner.failures import STEMS, FailureScanner, failure_of, known_failures
-
-
-def test_every_word_can_be_found_by_a_stem() -> None:
-    for item in known_failures():
-        for word in item.words:
-            assert any(stem.decode() in word for stem in STEMS), (item.id, word)
+from rocmend.runner.failures import FailureScanner, failure_of
 
 
 def test_kinds_are_sound() -> None:
-    ids = [item.id for item in known_failures()]
-    assert len(set(ids)) == len(ids)
-    for item in known_failures():
-        assert item.meaning.endswith(".")
-        assert item.source.startswith("https://")
-        assert item.verdict not in {Verdict.PASS, Verdict.HANG}
+    for known in judging().known:
+        signature = known.signature
+        assert signature.kind
+        assert signature.meaning.endswith(".")
+        assert signature.verdict not in {Verdict.PASS, Verdict.HANG}
+        assert all(line.source.startswith("https://") for line in signature.lines)
+
+
+def test_each_kind_is_that_of_its_own_lines() -> None:
+    for known in judging().known:
+        for line in known.signature.lines:
+            assert known in judging().of(line.text), line.text
 
 
 def test_the_weightiest_comes_first_and_lines_are_counted() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from rocmend.bench.comparison import Overall, compared, overall, unusable
+from rocmend.bench.comparison import Overall, compared, overall, together, unusable
 from rocmend.bench.records import BenchRun, Measured, row_of
 from rocmend.bench.sides import Side
 from rocmend.bench.stats import Comparison, Difference
@@ -58,6 +58,7 @@ class Changed(msgspec.Struct, frozen=True, omit_defaults=True):
         overall: Over all cases that can be compared; None where none can.
         only_a: Cases that B lacks.
         only_b: Cases that A lacks.
+        neither: Cases that neither supports: nothing is compared, and nothing was lost.
         differs: What else differs: name, in A, in B.
         limit: How much slower is a finding, as a share.
         run_a: Id of A's run; empty where it is a file.
@@ -76,6 +77,7 @@ class Changed(msgspec.Struct, frozen=True, omit_defaults=True):
     limit: float
     run_a: str = ""
     run_b: str = ""
+    neither: tuple[str, ...] = ()
 
     @property
     def nothing_compared(self) -> str:
@@ -83,7 +85,7 @@ class Changed(msgspec.Struct, frozen=True, omit_defaults=True):
         if self.count(Difference.INCOMPARABLE) < len(self.changes):
             return ""
         reasons = dict.fromkeys(change.comparison.reason for change in self.changes)
-        return f"no case could be compared: {next(iter(reasons), 'there is none')}"
+        return f"no case could be compared: {next(iter(reasons), 'neither supports any')}"
 
     @property
     def worse(self) -> tuple[Change, ...]:
@@ -114,12 +116,18 @@ def matched(run: BenchRun, setting: str) -> list[tuple[Measured, Measured]]:
     return [(by[case, first], by[case, setting]) for case in cases if (case, first) in by and (case, setting) in by]
 
 
+def compared_in(run: BenchRun) -> dict[tuple[str, str], Comparison]:
+    """Return each setting of a run compared with the first one, by case and setting: all of them made together."""
+    pairs = [pair for setting in run.settings[1:] for pair in matched(run, setting.id)]
+    made = together([compared(a, b) for a, b in pairs])
+    return {(b.case.id, b.setting.id): one for (_, b), one in zip(pairs, made, strict=True)}
+
+
 def run_data(run: BenchRun) -> dict[str, Any]:
     """Return a run as JSON values, each setting compared with the first one; ``BenchRun`` can be read from it."""
     rows = [
-        {"case": a.case.id, "setting": b.setting.id, "against": a.setting.id, **msgspec.to_builtins(compared(a, b))}
-        for setting in run.settings[1:]
-        for a, b in matched(run, setting.id)
+        {"case": case, "setting": setting, "against": run.settings[0].id, **msgspec.to_builtins(one)}
+        for (case, setting), one in compared_in(run).items()
     ]
     return {**msgspec.to_builtins(run), "results": [row_of(item) for item in run.results], "comparisons": rows}
 
@@ -135,21 +143,27 @@ def changes_between(a: Side, b: Side, *, limit: float, across: bool = False) -> 
     """
     by_case = len(a.settings) == 1 and len(b.settings) == 1
     first, second = (_keyed(side.results, by_case=by_case) for side in (a, b))
-    both = [(first[key], second[key]) for key in first if key in second]
-    changes = tuple(_change(one, other, limit, by_case=by_case, across=across) for one, other in both)
+    both = {key: (first[key], second[key]) for key in first if key in second}
+    neither = [key for key, pair in both.items() if {one.verdict for one in pair} == {Verdict.UNSUPPORTED}]
+    pairs = [pair for key, pair in both.items() if key not in neither]
+    found = [_compared(*pair, across=across) for pair in pairs]
+    changes = tuple(
+        _change(*pair, one, limit, by_case=by_case) for pair, one in zip(pairs, together(found), strict=True)
+    )
     return Changed(
         a=a.label,
         b=b.label,
         device_a=a.device,
         device_b=b.device,
         changes=changes,
-        overall=overall(change.comparison for change in changes),
+        overall=overall(found),
         only_a=tuple(" @ ".join(key) for key in first if key not in second),
         only_b=tuple(" @ ".join(key) for key in second if key not in first),
         differs=_differs(a, b, by_case=by_case),
         limit=limit,
         run_a=a.run,
         run_b=b.run,
+        neither=tuple(" @ ".join(key) for key in neither),
     )
 
 
@@ -157,11 +171,15 @@ def _keyed(results: Sequence[Measured], *, by_case: bool) -> dict[tuple[str, ...
     return {(item.case.id,) if by_case else (item.case.id, item.setting.id): item for item in results}
 
 
-def _change(a: Measured, b: Measured, limit: float, *, by_case: bool, across: bool) -> Change:
-    found = compared(a, b, across=across)
+def _compared(a: Measured, b: Measured, *, across: bool) -> Comparison:
+    found = compared(a, b, across=across, sides=("A", "B"))
     doubts = [f"{side}: {reason}" for side, reason in (("A", unusable(a)), ("B", unusable(b))) if reason]
     if found.reason and found.reason in {unusable(a), unusable(b)}:
         found = msgspec.structs.replace(found, reason="; ".join(doubts))
+    return found
+
+
+def _change(a: Measured, b: Measured, found: Comparison, limit: float, *, by_case: bool) -> Change:
     return Change(
         case=a.case.id,
         title=a.case.title or a.case.id,

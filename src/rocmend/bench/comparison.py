@@ -9,12 +9,22 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from rocmend.bench.records import Measured
-from rocmend.bench.stats import MARGIN, Comparison, Difference, Interval, combined, compare, judged
+from rocmend.bench.stats import (
+    MARGIN,
+    Comparison,
+    Difference,
+    Interval,
+    chance,
+    combined,
+    compare,
+    judged,
+    not_by_chance,
+)
 from rocmend.core.units import share_text
 
 RUNS_MARGIN = 0.02
@@ -38,6 +48,8 @@ class Overall(msgspec.Struct, frozen=True):
         high: Its upper end.
         cases: How many.
         difference: What it shows.
+        freedom: Degrees of freedom of the interval.
+        in_turn: The blocks of all cases were taken in turn.
     """
 
     ratio: float
@@ -45,9 +57,25 @@ class Overall(msgspec.Struct, frozen=True):
     high: float
     cases: int
     difference: Difference
+    freedom: float = 0.0
+    in_turn: bool = False
 
 
-def compared(a: Measured, b: Measured, *, across: bool = False, apart: Sequence[str] = ()) -> Comparison:
+Made = TypeVar("Made", Comparison, Overall)
+
+
+SIDES = ("the first", "the second")
+"""What the two that are compared are called, where nobody has named them."""
+
+
+def compared(
+    a: Measured,
+    b: Measured,
+    *,
+    across: bool = False,
+    apart: Sequence[str] = (),
+    sides: tuple[str, str] = SIDES,
+) -> Comparison:
     """Compare two measurements: B against A.
 
     Args:
@@ -55,11 +83,12 @@ def compared(a: Measured, b: Measured, *, across: bool = False, apart: Sequence[
         b: The second.
         across: Two devices or machines are to be compared.
         apart: Parameters of the case in which they may differ: ``depth`` for what a longer context costs.
+        sides: What the two are called in a reason.
     """
-    if reason := incomparable(a, b, across=across, apart=apart):
+    if reason := _incomparable(a, b, across, apart, sides):
         return Comparison(Difference.INCOMPARABLE, reason=reason)
     paired = a.in_turn_with(b)
-    margin = MARGIN if paired else RUNS_MARGIN
+    margin = _margin(in_turn=paired)
     found = compare(a.blocks, b.blocks, paired=paired, margin=margin)
     if found.difference is Difference.NONE or not (a.waited or b.waited):
         return found
@@ -79,13 +108,42 @@ def overall(found: Iterable[Comparison]) -> Overall | None:
     if not counted:
         return None
     mean = combined([_logarithms(one) for one in counted])
-    difference = judged(mean, MARGIN if all(one.in_turn for one in counted) else RUNS_MARGIN)
-    return Overall(math.exp(mean.middle), math.exp(mean.low), math.exp(mean.high), len(counted), difference)
+    in_turn = all(one.in_turn for one in counted)
+    ends = math.exp(mean.middle), math.exp(mean.low), math.exp(mean.high)
+    return Overall(*ends, len(counted), judged(mean, _margin(in_turn=in_turn)), mean.freedom, in_turn)
 
 
-def _logarithms(one: Comparison) -> Interval:
+def together(found: Sequence[Made]) -> list[Made]:
+    """Return what is compared together, without the differences that chance explains among so many (Holm).
+
+    The intervals stay what they are: each is one of 95 % by itself.
+    """
+    asked = [index for index, one in enumerate(found) if one.low is not None]
+    shown = not_by_chance([chance(_logarithms(found[index]), _margin(in_turn=found[index].in_turn)) for index in asked])
+    made = list(found)
+    if len(asked) == 1:
+        return made  # its interval says it already
+    for index, real in zip(asked, shown, strict=True):
+        if not real and found[index].difference is not Difference.NONE:
+            made[index] = _unshown(found[index], len(asked))
+    return made
+
+
+def _unshown(one: Made, count: int) -> Made:
+    """Take the difference back that one of so many comparisons would show by itself."""
+    if isinstance(one, Overall):
+        return msgspec.structs.replace(one, difference=Difference.NONE)
+    reason = f"{one.difference.value} by itself; among {count} comparisons chance can explain it: measure it again"
+    return msgspec.structs.replace(one, difference=Difference.NONE, reason=reason)
+
+
+def _margin(*, in_turn: bool) -> float:
+    return MARGIN if in_turn else RUNS_MARGIN
+
+
+def _logarithms(one: Comparison | Overall) -> Interval:
     assert one.ratio is not None and one.low is not None and one.high is not None  # noqa: S101, PT018  asked before
-    return Interval(math.log(one.ratio), math.log(one.low), math.log(one.high))
+    return Interval(math.log(one.ratio), math.log(one.low), math.log(one.high), one.freedom)
 
 
 def _working(item: Measured) -> list[tuple[float, ...]]:
@@ -106,7 +164,7 @@ def unusable(item: Measured) -> str:
     return ""
 
 
-def incomparable(a: Measured, b: Measured, *, across: bool = False, apart: Sequence[str] = ()) -> str:
+def _incomparable(a: Measured, b: Measured, across: bool, apart: Sequence[str], sides: tuple[str, str]) -> str:
     """Say why two measurements can't be compared; empty where they can."""
     if reason := _redefined(a, b, apart) or unusable(a) or unusable(b):
         return reason
@@ -114,7 +172,7 @@ def incomparable(a: Measured, b: Measured, *, across: bool = False, apart: Seque
         return ""  # what differs is what the run compares: back ends, say; heat met both alike
     if not across and (reason := _elsewhere(a, b)):
         return reason
-    return _hot(a, b) or _hot(b, a)
+    return _hot(a, b, sides) or _hot(b, a, sides[::-1])
 
 
 def _redefined(a: Measured, b: Measured, apart: Sequence[str]) -> str:
@@ -156,13 +214,12 @@ def _elsewhere(a: Measured, b: Measured) -> str:
     return ""
 
 
-def _hot(one: Measured, other: Measured) -> str:
+def _hot(one: Measured, other: Measured, sides: tuple[str, str]) -> str:
     """Say by what one was held down more than the other."""
     shares, others = (item.telemetry.get("throttle") or {} for item in (one, other))
     for reason, share in shares.items():
         if reason not in _USUAL and share > others.get(reason, 0.0) + HELD_DOWN:
             less = others.get(reason, 0.0)
-            return (
-                f"one was throttled by {reason} in {share_text(share)} of the readings, the other in {share_text(less)}"
-            )
+            more = f"{sides[0]} was throttled by {reason} in {share_text(share)} of the readings"
+            return f"{more}, {sides[1]} in {share_text(less)}"
     return ""

@@ -1,10 +1,11 @@
 """One measurement at a time on a machine, or on a GPU of it.
 
-A benchmark locks the machine. One that was told which GPU to use shares the machine with others on other GPUs, and
-locks that GPU. The lock is the kernel's (``flock``) on a file in ``/tmp``, whatever ``TMPDIR`` says: it belongs to the
-machine, whoever measures there and wherever their ``ROCMEND_HOME`` is (which hosts may share), and it is gone with the
-process that holds it, however that ends. The file says who holds it and since when. Containers have a ``/tmp`` of their
-own: what runs in one neither sees the lock outside nor is seen there.
+A benchmark or a tuning locks the machine. One that was told which GPU to use shares the machine with others on other
+GPUs, and locks that GPU. The lock is the kernel's (``flock``) on a file in ``/tmp``, whatever ``TMPDIR`` says: it
+belongs to the machine, whoever measures there and wherever their ``ROCMEND_HOME`` is (which hosts may share), and it is
+gone with the process that holds it, however that ends. The file says who holds it and since when, and is believed only
+while that process is there. Containers have a ``/tmp`` of their own: what runs in one neither sees the lock outside nor
+is seen there.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from rocmend.core.documents import MALFORMED
 from rocmend.core.errors import RocmendError
 from rocmend.core.variables import LOCKS
 from rocmend.core.visible import one_line
+from rocmend.runner.remote.owner import is_gone, ourselves, parse_owner
 
 NAME = "rocmend-measuring.lock"
 GPU_NAME = "rocmend-measuring-gpu-{}.lock"
@@ -45,12 +47,20 @@ class Holder(msgspec.Struct, frozen=True):
         pid: Process, in its own namespace.
         since: ISO time (UTC).
         what: What it measures.
+        owner: The same process with its host, boot, namespace and start, as ``Owner`` writes it.
     """
 
     user: str
     pid: int
     since: str
     what: str
+    owner: str = ""
+
+    @property
+    def is_gone(self) -> bool:
+        """It is known to have ended: of several who share the machine, the last to come left its name there."""
+        owner = parse_owner(self.owner)
+        return owner is not None and is_gone(owner, ourselves())
 
     def text(self) -> str:
         """Return it in words."""
@@ -74,7 +84,8 @@ def measuring(
         RocmendError: The file can't be made, or something else is in its place.
     """
     place = folder or Path(os.environ.get(LOCKS, "/tmp"))  # noqa: S108  the file is opened with care, see below
-    own = Holder(_user(), os.getpid(), dt.datetime.now(dt.UTC).isoformat(timespec="seconds"), what)
+    now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+    own = Holder(_user(), os.getpid(), now, what, ourselves().text())
     with contextlib.ExitStack() as stack:
         stack.enter_context(_held(place / NAME, own, fcntl.LOCK_SH if gpu else fcntl.LOCK_EX, on_wait))
         if gpu:
@@ -108,12 +119,12 @@ def _held(path: Path, own: Holder, kind: int, on_wait: Callable[[str], None] | N
         try:
             fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = _holder(descriptor)
+            holder = _named(descriptor, path.parent)
             if on_wait is None:
                 raise BusyError(
-                    "bench",
+                    own.what,
                     f"another rocmend measures on this machine: {holder}.",
-                    why="Two measurements at the same time falsify each other.",
+                    why="Two measurements at the same time disturb each other.",
                     next_step="Wait until it has ended.",
                 ) from None
             on_wait(holder)
@@ -161,11 +172,30 @@ def _plain(path: Path) -> int:
     raise RocmendError("bench", f"{path} is no plain file.", next_step="Remove it.")
 
 
-def _holder(descriptor: int) -> str:
+def _named(descriptor: int, folder: Path) -> str:
+    """Say who holds a lock: who the file names, or another one who has a GPU of this machine, if that one has ended."""
+    found = _holder(descriptor)
+    if found is not None and found.is_gone:
+        others = (_holder_of(path) for path in sorted(folder.glob(GPU_NAME.format("*"))))
+        found = next((one for one in others if one is not None and not one.is_gone), None)
+    return found.text() if found is not None else "it does not say what"
+
+
+def _holder(descriptor: int) -> Holder | None:
     try:
-        return msgspec.json.decode(os.pread(descriptor, _MOST_BYTES, 0), type=Holder).text()
+        return msgspec.json.decode(os.pread(descriptor, _MOST_BYTES, 0), type=Holder)
     except (OSError, *MALFORMED):
-        return "it does not say what"
+        return None
+
+
+def _holder_of(path: Path) -> Holder | None:
+    with contextlib.suppress(OSError, RocmendError):
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            return _holder(descriptor)
+        finally:
+            os.close(descriptor)
+    return None
 
 
 def _user() -> str:

@@ -10,11 +10,17 @@ observation: the median of its runs. All is computed on logarithms, as times are
   independent blocks is wider.
 * Two settings whose blocks were taken in turn are compared block by block: what drifts meets both of a pair alike.
   Others are compared by their two intervals [3].
+* Where several comparisons are made together, each has to be as unlikely to come of chance as Holm's procedure asks
+  [4]: that any of them is called a difference where there is none happens in 5 of 100 such tables at most. The
+  probability follows from the interval: how many of its arms the median is away from the margin, in Student's
+  distribution.
 
 Sources: [1] Hettmansperger, Sheather, Confidence intervals based on interpolated order statistics, Statistics &
 Probability Letters 4 (1986) 75-79. [2] Marriott, Pope, Bias in the estimation of autocorrelations, Biometrika 41 (1954)
 390-402. [3] Zou, Donner, Construction of confidence limits about effect measures, Statistics in Medicine 27 (2008)
-1693-1702.
+1693-1702. [4] Holm, A simple sequentially rejective multiple test procedure, Scandinavian Journal of Statistics 6
+(1979) 65-70. [5] Satterthwaite, An approximate distribution of estimates of variance components, Biometrics Bulletin 2
+(1946) 110-114.
 """
 
 from __future__ import annotations
@@ -40,6 +46,7 @@ OUTLYING = 1.25
 """A run that takes this much longer than the median is counted as an outlier; it stays in."""
 _QUANTILES = ((3, 4.3027), (4, 3.1824), (5, 2.7764), (6, 2.5706), (8, 2.3646), (11, 2.2281), (16, 2.1314), (31, 2.0423))
 """Of Student's distribution, by how many values the mean is of."""
+_MOST_FREEDOM = 1000
 _LEAST_SERIES = 5
 _LEAST_INDEPENDENT = 3.0
 _MOST_CORRELATION = 0.8
@@ -86,6 +93,7 @@ class Comparison(msgspec.Struct, frozen=True, omit_defaults=True):
         high: Its upper end.
         reason: Why they can't be compared, or why no difference is shown.
         in_turn: Their blocks were taken in turn, and were compared block by block.
+        freedom: Degrees of freedom of the interval.
     """
 
     difference: Difference
@@ -94,14 +102,23 @@ class Comparison(msgspec.Struct, frozen=True, omit_defaults=True):
     high: float | None = None
     reason: str = ""
     in_turn: bool = False
+    freedom: float = 0.0
 
 
 class Interval(msgspec.Struct, frozen=True):
-    """A median with its 95 % interval; both ends are infinite where there is one value."""
+    """A median with its 95 % interval; both ends are infinite where there is one value.
+
+    Attributes:
+        middle: The median.
+        low: Lower end.
+        high: Upper end.
+        freedom: Degrees of freedom that its width rests on.
+    """
 
     middle: float
     low: float
     high: float
+    freedom: float = 1.0
 
     @property
     def half_width(self) -> float:
@@ -128,7 +145,7 @@ def median_interval(values: Sequence[float]) -> Interval:
         low = (1 - share) * ordered[depth] + share * ordered[depth + 1]
         high = (1 - share) * ordered[-1 - depth] + share * ordered[-2 - depth]
     wider = _widening(values)
-    return Interval(middle, middle - (middle - low) * wider, middle + (high - middle) * wider)
+    return Interval(middle, middle - (middle - low) * wider, middle + (high - middle) * wider, count - 1)
 
 
 @cache
@@ -229,7 +246,14 @@ def ratio_interval(a: Sequence[Sequence[float]], b: Sequence[Sequence[float]], *
     middle = one.middle - other.middle
     below = math.hypot(one.middle - one.low, other.high - other.middle)
     above = math.hypot(one.high - one.middle, other.middle - other.low)
-    return Interval(middle, middle - below, middle + above)
+    return Interval(middle, middle - below, middle + above, _freedom([one, other]))
+
+
+def _freedom(parts: Sequence[Interval]) -> float:
+    """Return the degrees of freedom of a sum of independent parts [5]."""
+    squares = [one.half_width**2 for one in parts]
+    whole = sum(square * square / one.freedom for square, one in zip(squares, parts, strict=True))
+    return sum(squares) ** 2 / whole if whole > 0 and math.isfinite(whole) else min(one.freedom for one in parts)
 
 
 def compare(
@@ -249,7 +273,7 @@ def compare(
     if not math.isfinite(found.low):
         return Comparison(Difference.INCOMPARABLE, math.exp(found.middle), reason="one block says nothing of noise")
     ends = math.exp(found.low), math.exp(found.high)
-    return Comparison(judged(found, margin), math.exp(found.middle), *ends, in_turn=paired)
+    return Comparison(judged(found, margin), math.exp(found.middle), *ends, in_turn=paired, freedom=found.freedom)
 
 
 def judged(found: Interval, margin: float = MARGIN) -> Difference:
@@ -258,6 +282,44 @@ def judged(found: Interval, margin: float = MARGIN) -> Difference:
     if found.low > least:
         return Difference.FASTER
     return Difference.SLOWER if found.high < -least else Difference.NONE
+
+
+def chance(found: Interval, margin: float = MARGIN) -> float:
+    """Return how likely an interval lies so far beyond the margin where there is no difference: a two-sided p-value."""
+    arm = max(found.middle - found.low, found.high - found.middle)  # by chance one of them is short
+    beyond = abs(found.middle) - math.log1p(margin)
+    if beyond <= 0 or not math.isfinite(arm):
+        return 1.0
+    freedom = max(1, min(int(found.freedom), _MOST_FREEDOM))
+    quantile = STUDENT.get(freedom + 1) or _student(freedom + 1)
+    return _both_tails(quantile * beyond / arm, freedom) if arm > 0 else 0.0
+
+
+def _both_tails(value: float, freedom: int) -> float:
+    """Return the probability that Student's variable is farther from 0, in closed form.
+
+    Source: Abramowitz, Stegun, Handbook of mathematical functions (1964), 26.7.3 and 26.7.4.
+    """
+    angle = math.atan(value / math.sqrt(freedom))
+    square = math.cos(angle) ** 2
+    odd = freedom % 2
+    term = math.cos(angle) if odd else 1.0
+    total = term if freedom > 1 else 0.0
+    for number in range(1 + odd, freedom - 2, 2):
+        term *= square * number / (number + 1)
+        total += term
+    within = math.sin(angle) * total
+    return max(0.0, 1 - (2 * (angle + within) / math.pi if odd else within))
+
+
+def not_by_chance(chances: Sequence[float]) -> list[bool]:
+    """Return which of several comparisons show a difference, such that none is one by chance in 95 of 100 cases [4]."""
+    shown = [False] * len(chances)
+    for place, index in enumerate(sorted(range(len(chances)), key=chances.__getitem__)):
+        if chances[index] > (1 - LEVEL) / (len(chances) - place):
+            break
+        shown[index] = True
+    return shown
 
 
 def combined(ratios: Sequence[Interval]) -> Interval:
@@ -269,4 +331,4 @@ def combined(ratios: Sequence[Interval]) -> Interval:
     mean = statistics.fmean(one.middle for one in ratios)
     below = math.hypot(*(one.middle - one.low for one in ratios)) / len(ratios)
     above = math.hypot(*(one.high - one.middle for one in ratios)) / len(ratios)
-    return Interval(mean, mean - below, mean + above)
+    return Interval(mean, mean - below, mean + above, _freedom(ratios))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,6 +12,7 @@ import click
 import msgspec
 
 from rocmend.cli.fleet import hosts_options
+from rocmend.cli.measuring import measure_alone
 from rocmend.cli.output import finish, output_options, tell
 from rocmend.cli.progress import Progress
 from rocmend.cli.quantities import Duration
@@ -20,7 +20,6 @@ from rocmend.cli.resumable import Resumable, ResumeOption, command_line
 from rocmend.cli.source import python_option, take_snapshot
 from rocmend.cli.stored import store_option
 from rocmend.core.errors import UsageError
-from rocmend.core.variables import MEASURING
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
 if TYPE_CHECKING:
@@ -187,7 +186,7 @@ def run_bench(
         run: BenchRun | None = None
         if not common.list_only:
             store = None if common.no_store else stack.enter_context(Store.open(common.store_path))
-            if _lock(command, "cpu" if all_gpus else common.device, progress, stack):
+            if measure_alone(command, "cpu" if all_gpus else common.device, progress, stack):
                 # what is measured follows from what was free, and another one used it
                 suite = Selected(make(Bench(common, machine, stack)), common.select, common.settings)
             gpu = common.device != "cpu"
@@ -213,22 +212,6 @@ def run_bench(
         if run.resumed and run.resumed == len(run.results) and not run.not_run:
             tell(f"{run.group} was complete: nothing was left to measure.")
         _print(command, run, common.output_format)
-
-
-def _lock(command: str, device: str, progress: Progress, stack: contextlib.ExitStack) -> bool:
-    """Wait until no other benchmark measures what this one does, and keep others from it; say whether it waited."""
-    from rocmend.bench.lock import gpu_of, measuring
-
-    waited = []
-
-    def wait(holder: str) -> None:
-        waited.append(holder)
-        progress.say(f"Waits for another benchmark on this machine to end: {holder}. Ctrl-C gives up.")
-        progress("waits for another benchmark to end")
-
-    if not os.environ.get(MEASURING):
-        stack.enter_context(measuring(command, gpu=gpu_of(device, os.environ), on_wait=wait))
-    return bool(waited)
 
 
 def _about_s(suite: Suite, effort: Effort) -> float:

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from rocmend.core.records import Remedy, Severity, Source
+from rocmend.core.signatures import Signature
 from rocmend.core.verdict import Verdict
 
 
@@ -247,6 +248,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
         effect: Figures and outcomes.
         remedy: What can be done, best first.
         links: Other entries.
+        signature: Errors as they are printed, by which the entry is found.
         case: Machines with known outcome; at least one true and one false where there is a predicate.
         setting: Environment variables.
         install: Ways to install.
@@ -272,6 +274,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     effect: tuple[Effect, ...] = ()
     remedy: tuple[Remedy, ...] = ()
     links: Links = Links()
+    signature: tuple[Signature, ...] = ()
     case: tuple[Case, ...] = ()
     setting: tuple[Setting, ...] = ()
     install: tuple[Install, ...] = ()

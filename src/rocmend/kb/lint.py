@@ -14,6 +14,7 @@ from rocmend.kb.load import Knowledge, load_entries
 from rocmend.kb.remedy_rules import REMEDY_CHECKS
 from rocmend.kb.rules import CHECKS, Context
 from rocmend.kb.setting_rules import SETTING_CHECKS
+from rocmend.kb.signature_rules import SIGNATURE_CHECKS, index_of
 from rocmend.machine.facts import KeyPatterns, declared_facts
 
 
@@ -57,6 +58,7 @@ def lint(
         declared=KeyPatterns(keys),
         targets=known_targets(),
         actions=frozenset(knowledge.actions) | declared_actions(knowledge),
+        signatures=index_of(knowledge),
     )
     wanted = {name.removesuffix(".md").rpartition("/")[2] for name in only}
     problems = [
@@ -68,7 +70,7 @@ def lint(
         if wanted and entry.id not in wanted:
             continue
         path = knowledge.paths.get(entry.id, "")
-        checks = (*CHECKS, *REMEDY_CHECKS, *SETTING_CHECKS)
+        checks = (*CHECKS, *REMEDY_CHECKS, *SETTING_CHECKS, *SIGNATURE_CHECKS)
         found = {(code, message): None for check in checks for code, message in check(entry, context)}
         problems += [LintProblem(entry.id, code, message, path) for code, message in sorted(found)]
     return tuple(problems)

@@ -10,6 +10,7 @@ import msgspec
 
 from rocmend.core.errors import DataError
 from rocmend.core.records import Remedy, Severity
+from rocmend.core.signatures import SignatureIndex
 from rocmend.kb.cases import case_outcome
 from rocmend.kb.entry import Entry, Status
 from rocmend.kb.load import Knowledge
@@ -54,6 +55,10 @@ RULES = {
     "KB031": "A setting of an entry whose scope limits versions checks those versions in its own when.",
     "KB032": "A setting for one family of GPUs is limited to that family by scope.gfx or its own when.",
     "KB033": "The workloads of a setting are within the entry's scope.",
+    "KB034": "The pattern of a signature compiles and has a word that every matching line holds.",
+    "KB035": "A signature has lines as they are printed, each with its source, and matches them.",
+    "KB036": "No signature of another entry ranks before it on its own lines.",
+    "KB037": "The kind of a signature is unique and has a meaning; one that judges runs has a kind.",
 }
 """Code to what it demands."""
 
@@ -72,6 +77,7 @@ class Context(msgspec.Struct, frozen=True):
         declared: The fact keys that collectors and derivations declare.
         targets: Every gfx target and generic class.
         actions: Ids of the actions that files and remedies declare.
+        signatures: The index of all signatures; None where they are not compared.
     """
 
     knowledge: Knowledge
@@ -79,6 +85,7 @@ class Context(msgspec.Struct, frozen=True):
     declared: KeyPatterns
     targets: frozenset[str]
     actions: frozenset[str] = frozenset()
+    signatures: SignatureIndex | None = None
 
     def is_declared(self, parts: tuple[str, ...]) -> bool:
         """Whether a name, or a fact that it looks into, is declared."""

@@ -103,7 +103,7 @@ def analyse(  # noqa: PLR0913  a run is told what to read, by which rules and ho
                 progress(len(seen), total)
     if known:
         known.save()
-    own = own_macros(folder, seen, chosen.max_file_bytes)
+    own, unused = own_macros(folder, seen, chosen.max_file_bytes)
     if own:
         use_macros({name.encode(): values for name, values in own.items()})
         seen = _again(folder, chosen, seen, own, jobs)
@@ -130,6 +130,7 @@ def analyse(  # noqa: PLR0913  a run is told what to read, by which rules and ho
             *passed_over,
             *_problems(folder),
             *_left_out(files, chosen.project_time_limit_s),
+            *_unused(unused),
             *(known.notes if known else ()),
         ),
         narrowed=len(wanted) < len(rules()),
@@ -259,8 +260,7 @@ def _kept(
     """Return reports with the findings that earlier ports keep, and how many comments close."""
     from rocmend.port.kept import with_kept
 
-    known = wanted | {file.path for file in walked.files}
-    return with_kept(folder, files, known.__contains__, max_file_bytes)
+    return with_kept(folder, files, wanted, {file.path for file in walked.files}, max_file_bytes)
 
 
 def _left_out(files: Iterable[FileReport], limit_s: float) -> Iterator[str]:
@@ -270,6 +270,15 @@ def _left_out(files: Iterable[FileReport], limit_s: float) -> Iterator[str]:
         yield (
             f"{count_text(count, 'file')} not read: the project's time limit of {limit_s:g} s was reached "
             "(project-time-limit-s). The next run continues from there."
+        )
+
+
+def _unused(macros: Sequence[str]) -> Iterator[str]:
+    """Yield what there is to say of macros that tell ROCm from CUDA and are too many to be used."""
+    if macros:
+        yield (
+            f"{count_text(len(macros), 'macro')} of the project for ROCm not used ({macros[0]}, …): it defines too "
+            "many, and conditions on these are read as if nothing were known of them."
         )
 
 

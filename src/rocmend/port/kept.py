@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -75,14 +76,15 @@ def no_longer_seen(
 
 
 def with_kept(
-    root: Path, files: Sequence[FileReport], wanted: Callable[[str], bool], max_file_bytes: int
+    root: Path, files: Sequence[FileReport], rules: AbstractSet[str], paths: AbstractSet[str], max_file_bytes: int
 ) -> tuple[tuple[FileReport, ...], int]:
     """Return reports with the findings that ports of the project keep and that are still open, each once.
 
     Args:
         root: The project's folder.
         files: What rules found.
-        wanted: Tells whether a file is looked at and a rule is used, by path or by id.
+        rules: Ids of the rules that are used.
+        paths: Of the files that are looked at.
         max_file_bytes: Larger files are not read.
 
     Returns:
@@ -90,7 +92,7 @@ def with_kept(
     """
     by_path: dict[str, dict[KeptFinding, int]] = {}
     for port in generations(root):
-        counted = Counter(one for one in port.manifest.findings if wanted(one.rule) and wanted(one.path))
+        counted = Counter(one for one in port.manifest.findings if one.rule in rules and one.path in paths)
         for one, count in counted.items():
             known = by_path.setdefault(one.path, {})
             known[one] = max(known.get(one, 0), count)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from pathlib import Path
 
 import msgspec
 
 from rocmend.port.classify import kind, languages
+from rocmend.port.cuda.conditions import SAYS_ROCM
 from rocmend.port.findings import findings
 from rocmend.port.nesting import NestingError
 from rocmend.port.records import NO_TIME_LEFT, FileReport, Lanes, Language
@@ -123,12 +123,9 @@ def look(root: Path, task: Task, max_file_bytes: int) -> Look:
     return _as_cpp(seen, data)
 
 
-_FOR_ROCM = re.compile(rb"ROCM|HIP|HCC|AMDGCN|AMDGPU|__AMD__")
-
-
 def _as_cpp(seen: Look, data: bytes) -> Look:
     """Return a look with what a C++ source says to those that include it."""
-    macros, others = _macros(data) if b"define" in data and _FOR_ROCM.search(data) else ({}, ())
+    macros, others = _macros(data) if b"define" in data and SAYS_ROCM.search(data) else ({}, ())
     return msgspec.structs.replace(seen, lanes=_lanes(data), macros=macros, defines=others)
 
 

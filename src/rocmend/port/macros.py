@@ -18,14 +18,16 @@ _MOST = 64
 _BUILDS = re.compile(r"(?:^|/)(?:CMakeLists\.txt|[^/]*\.cmake|setup\.py|[Mm]akefile|[^/]*\.mk)\Z")
 _SOURCES = re.compile(r"\.(?:cuh?|[ch](?:pp|xx|c|h)?|inl)\Z")
 _DEFINED = re.compile(rb"compile_definitions\s*\(([^)]{1,2000})\)|-D(\w+(?:=\w*)?)|\(\s*[\"'](\w+)[\"']\s*,")
-_FOR_ROCM = re.compile(r"(?=\w*_)(?:[A-Z0-9]+_)*(?:HIP|ROCM|AMDGPU)(?:_[A-Z0-9]+)*")
+_NAMED_FOR_ROCM = re.compile(r"(?=\w*_)(?:[A-Z0-9]+_)*(?:HIP|ROCM|AMDGPU)(?:_[A-Z0-9]+)*")
 _DENIES = re.compile(r"(?:^|_)(?:NO|NOT|NON|DISABLE|DISABLED|WITHOUT|SKIP|OFF)(?:_|$)")
 """A name that says what is not: its number on ROCm is anybody's guess."""
 _WORD = re.compile(rb"\w+(?:=\w*)?")
 
 
-def own_macros(root: Path, seen: Iterable[Look], max_file_bytes: int) -> dict[str, tuple[int | None, int | None]]:
-    """Return the macros that a project defines as one number on ROCm and as another elsewhere.
+def own_macros(
+    root: Path, seen: Iterable[Look], max_file_bytes: int
+) -> tuple[dict[str, tuple[int | None, int | None]], tuple[str, ...]]:
+    """Return the macros that a project defines as one number on ROCm and as another elsewhere, and those beyond 64.
 
     They are its files', and those named for ROCm that its builds define. Those that files contradict each other about
     are left out, and those that a build defines, too, or another way than as 1: a branch is never dropped on a guess.
@@ -42,11 +44,12 @@ def own_macros(root: Path, seen: Iterable[Look], max_file_bytes: int) -> dict[st
     for one in seen:
         if _BUILDS.search(one.path):
             for name, value in _built(root, one.path, max_file_bytes):
-                believed = _FOR_ROCM.fullmatch(name) and not _DENIES.search(name) and value in {"", "1"}
+                believed = _NAMED_FOR_ROCM.fullmatch(name) and not _DENIES.search(name) and value in {"", "1"}
                 if not believed or found.setdefault(name, (1, None)) != (1, None):
                     wrong.add(name)
     known = {name.decode() for name in ROCM.keys() | NVIDIA.keys()} - {name.decode() for name in OWN}
-    return {name: found[name] for name in sorted(found.keys() - wrong - known)[:_MOST]}
+    names = sorted(found.keys() - wrong - known)
+    return {name: found[name] for name in names[:_MOST]}, tuple(names[_MOST:])
 
 
 def naming(root: Path, seen: Iterable[Look], own: Macros, max_file_bytes: int) -> Iterator[Look]:

@@ -15,7 +15,18 @@ import msgspec
 
 from rocmend.machine.parse.kernel_log import classify
 
-RESET_CLASSES = frozenset({"reset_begin", "reset_mode1", "reset_mode2", "reset_other", "reset_failed", "vram_lost"})
+RESET_CLASSES = frozenset(
+    {
+        "reset_begin",
+        "reset_failed",
+        "reset_mode1",
+        "reset_mode2",
+        "reset_other",
+        "reset_recovered",
+        "ring_reset_failed",
+        "vram_lost",
+    }
+)
 """Classes of kernel lines that say that the GPU was reset, or that resetting it failed."""
 
 _MAX_RECORDS = 2000

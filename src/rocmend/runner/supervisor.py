@@ -17,7 +17,7 @@ from rocmend.core.stall import StallClock
 from rocmend.runner.child import MARK
 from rocmend.runner.events import Event, EventKind, Stack
 from rocmend.runner.executor import Exit, Handle
-from rocmend.runner.failures import STEMS, FailureScanner
+from rocmend.runner.failures import FailureScanner
 from rocmend.runner.kernel import KernelLog, OomCounter, killed_process
 from rocmend.runner.output import LineScanner, OutputKeeper, Sieve
 from rocmend.runner.phases import PhaseTracker, load_phases
@@ -118,7 +118,7 @@ class Supervisor:
         self._emit = emit
         self._emit_output = emit_output
         self._tracker = PhaseTracker(load_phases(spec.phases))
-        self._sieve = Sieve((*STEMS, *self._tracker.all_words()))
+        self._sieve = Sieve(self._tracker.all_words())
         self._side = {"channel": bytearray(), "stack": bytearray()}
         self._inline = isinstance(spec.command, PythonCall) and "channel" not in handle.streams
         stdout = LineScanner(INLINE_BYTES) if self._inline else LineScanner()
@@ -314,8 +314,7 @@ class Supervisor:
         for mark in self._tracker.feed(telling) if telling else ():
             self.patience.enter(mark.phase.name, mark.phase)
             self._enter(mark.phase.name, mark.line)
-        if telling:
-            self.failures.feed(telling)
+        self.failures.feed(block)
         if self._inline and name == "stdout" and MARK.encode() in block:
             for raw in block.split(b"\n"):
                 if raw.startswith(MARK.encode()):

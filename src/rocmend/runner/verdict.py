@@ -172,8 +172,9 @@ def _raised(outcome: Outcome) -> _Found:
     if {error.type, *error.bases} & _MEMORY_ERRORS:
         return Verdict.OOM, text
     known = failure_of(f"{error.type}: {error.message}")
-    if known is not None and known.verdict is not Verdict.INFRA:
-        return known.verdict, f"{text} ({known.meaning})"
+    signature = None if known is None else known.signature
+    if signature is not None and signature.verdict not in {None, Verdict.INFRA}:
+        return signature.verdict, f"{text} ({signature.meaning})"
     return Verdict.CRASH, text
 
 

@@ -167,9 +167,9 @@ def test_a_function_that_is_nowhere_is_an_error_of_the_linker(tools: Toolchain) 
 
 
 def test_a_header_that_is_not_here_is_no_error_of_the_source(tools: Toolchain) -> None:
-    made = failed(b"#include <hipcub/hipcub.hpp>\n", "gfx942", tools)
-    assert (made.reason, made.missing_headers) == (Failure.MISSING_HEADER, ("hipcub/hipcub.hpp",))
-    assert "hipcub-dev" in made.message
+    made = failed(b"#include <rocwmma/rocwmma.hpp>\n", "gfx942", tools)
+    assert (made.reason, made.missing_headers) == (Failure.MISSING_HEADER, ("rocwmma/rocwmma.hpp",))
+    assert "rocwmma-dev" in made.message
     assert "ROCMEND_HIP_HEADERS" in made.message
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rocmend.codeobject.hip import HipObject, Syntax, Toolchain, check_syntax, compile_hip
+from rocmend.codeobject.hip import HipFailure, HipObject, Syntax, Toolchain, check_syntax, compile_hip
 from rocmend.codeobject.hip.headers import STAND_INS
 
 HEADERS = sorted(str(path.relative_to(STAND_INS)) for path in STAND_INS.rglob("*.h*"))
@@ -193,18 +193,23 @@ int main() {
 """
 
 
-def test_8_bit_floats_are_torchs(tools: Toolchain, tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch")
+def host_output(text: str, tools: Toolchain, folder: Path) -> list[str]:
+    """Compile and run a program's host side, which calls nothing of HIP's runtime; return the words that it prints."""
     linker = shutil.which("g++")
     if linker is None:
         pytest.skip("g++ is not installed")
-    source, made, program = (tmp_path / name for name in ("a.hip", "a.o", "a"))
-    source.write_text(FP8)
+    source, made, program = (folder / name for name in ("a.hip", "a.o", "a"))
+    source.write_text(text)
     host = ("--offload-arch=gfx1100", "--cuda-host-only", "-nogpulib", "-O1", "-w", "-idirafter", str(STAND_INS))
     command = [*tools.clang, "-x", "hip", *tools.flags, *host, "-c", str(source), "-o", str(made)]
     subprocess.run(command, check=True, capture_output=True)
     subprocess.run([linker, str(made), "-o", str(program)], check=True)
-    said = subprocess.run([str(program)], check=True, capture_output=True, text=True).stdout.split()
+    return subprocess.run([str(program)], check=True, capture_output=True, text=True).stdout.split()
+
+
+def test_8_bit_floats_are_torchs(tools: Toolchain, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    said = host_output(FP8, tools, tmp_path)
     for number, name in enumerate(("e4m3fn", "e5m2", "e4m3fnuz", "e5m2fnuz")):
         dtype = getattr(torch, f"float8_{name}")
         part = said[number * (256 + 65536) :][: 256 + 65536]
@@ -230,3 +235,90 @@ def test_a_target_has_the_8_bit_format_that_its_instructions_take(tools: Toolcha
         source = f"#include <hip/hip_runtime.h>\n#include <hip/hip_fp8.h>\n{body.format(name, name)}"
         made = compile_hip(source.encode(), target, toolchain=tools)
         assert isinstance(made, HipObject) is there, made
+
+
+PHILOX = """#include <hip/hip_runtime.h>
+#define QUALIFIERS __host__ __device__ inline
+#include <hiprand/hiprand_kernel.h>
+#include <cstdio>
+int main() {
+  hiprandStatePhilox4_32_10_t state, other;
+  hiprand_init(0, 0, 0, &state);
+  for (int n = 0; n < 4; ++n) std::printf("%08x ", hiprand(&state));
+  hiprand_init(~0ull, ~0ull, 0, &other);
+  other.counter[0] = other.counter[1] = ~0u;
+  rocmend_random::block(other.counter, other.key, other.result);
+  for (unsigned one : other.result) std::printf("%08x ", one);
+  hiprand_init(42, 7, 0, &state);
+  hiprand_init(42, 7, 5, &other);
+  for (int n = 0; n < 5; ++n) hiprand(&state);
+  std::printf("%d ", hiprand(&state) == hiprand(&other));
+  double sum = 0, squares = 0, least = 1, most = 0;
+  hiprandState_t xorwow;
+  hiprand_init(1, 2, 3, &xorwow);
+  for (int n = 0; n < 20000; ++n) {
+    const float u = n % 2 ? hiprand_uniform(&xorwow) : hiprand_uniform(&state), x = hiprand_normal(&xorwow);
+    sum += x, squares += x * x, least = u < least ? u : least, most = u > most ? u : most;
+  }
+  const bool spread = least > 0 && most <= 1 && most - least > 0.998;
+  std::printf("%d", spread && sum * sum < 20000.0 * 9 && squares > 19000 && squares < 21000);
+}
+"""
+
+
+def test_philox_gives_the_published_numbers(tools: Toolchain, tmp_path: Path) -> None:
+    said = host_output(PHILOX, tools, tmp_path)
+    assert said[:4] == ["6627e8d5", "e169c58d", "bc57ac4c", "9b00dbd8"]
+    assert said[4:8] == ["408f276d", "41c83b0e", "a20bc7c6", "6d5451fd"]
+    assert said[8:] == ["1", "1"]
+
+
+def test_a_generators_state_stays_in_registers(tools: Toolchain) -> None:
+    source = b"""#include <hip/hip_runtime.h>
+#include <hiprand/hiprand_kernel.h>
+__global__ void k(float* x, float p, unsigned long long seed) {
+  hiprandStatePhilox4_32_10_t state;
+  hiprand_init(seed, threadIdx.x, 4, &state);
+  const float4 u = hiprand_uniform4(&state);
+  x[threadIdx.x] *= (u.x < p) + (u.w < p) + hiprand_normal(&state);
+}
+"""
+    made = compile_hip(source, "gfx1151", toolchain=tools)
+    assert isinstance(made, HipObject), made
+    assert [kernel.scratch_bytes for kernel in made.kernels] == [0]
+
+
+def test_states_that_the_library_keeps_apart_are_not_one_type(tools: Toolchain) -> None:
+    """With cuRAND they are; and device code's functions are not the host's."""
+    head = "#include <hip/hip_runtime.h>\n#include <hiprand/hiprand_kernel.h>\n"
+    apart = "__global__ void k(hiprandState* s) { hiprandStateXORWOW* x = s; x->weyl = 1; }\n"
+    assert isinstance(compile_hip(f"{head}{apart}".encode(), "gfx1151", toolchain=tools), HipFailure)
+    host = "void f() { hiprandState_t s; hiprand_init(1, 2, 3, &s); }\n"
+    assert isinstance(check_syntax(f"{head}{host}".encode(), "gfx1151", toolchain=tools), HipFailure)
+
+
+TUPLES = b"""#include <hip/hip_runtime.h>
+#include <thrust/tuple.h>
+__device__ thrust::tuple<int, float> both(int x) { return thrust::make_tuple(x, x * 0.5f); }
+__global__ void k(float* out, int* keys) {
+  int key;
+  float value;
+  thrust::tie(key, value) = both(threadIdx.x);
+  thrust::tuple<int, float> kept, last = both(key + 1);
+  kept = last;
+  auto pair = thrust::make_pair(key, value);
+  thrust::pair<int, float> other(3, 4.0f);
+  other = pair;
+  thrust::swap(pair, other);
+  thrust::swap(key, thrust::get<0>(kept));
+  out[threadIdx.x] = thrust::get<1>(kept) + other.second + (kept < last);
+  keys[threadIdx.x] = key + pair.first;
+}
+"""
+
+
+@pytest.mark.parametrize("standard", ["-std=c++17", "-std=c++20"])
+def test_tuples_are_assigned_in_device_code(standard: str, tools: Toolchain) -> None:
+    """The standard library's are not constexpr there before C++20."""
+    made = compile_hip(TUPLES, "gfx1151", options=(standard,), toolchain=tools)
+    assert isinstance(made, HipObject), made

@@ -240,3 +240,34 @@ def test_where_hip_stands_on_cuda_the_names_of_cuda_are_cudas(tmp_path: Path) ->
     assert "namespace cub" not in here
     assert "(min)(unsigned int a, int b)" in seen()
     assert seen().splitlines()[-1].split() == ["hipMalloc", "__builtin_trap()", "cub", "min"]
+
+
+FP8 = b"#include <cuda_fp8.h>\n__global__ void k(float *y, __nv_fp8_e4m3 *x) { y[0] = float(x[0]); }\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tool", ["none", "torch", "hipify-clang"])
+def test_8_bit_names_mean_ocp_whatever_translates_them_first(tool: str, tmp_path: Path) -> None:
+    """gfx950 has no FNUZ in device code: what compiles there is OCP."""
+    header = compatibility_header(uses([("a.cu", FP8)]))
+    source = b'#include "cuda_to_hip.h"\n' + FP8.partition(b"\n")[2]
+    files = {"a.cu": source, "cuda_to_hip.h": header}
+    if tool == "hipify-clang":  # ROCm's own tool; torch.utils.hipify 2.0.0 leaves the names alone
+        files = {name: data.replace(b"__nv_fp8_e4m3", b"__hip_fp8_e4m3_fnuz") for name, data in files.items()}
+        assert b"#define __hip_fp8_e4m3_fnuz __hip_fp8_e4m3\n" in files["cuda_to_hip.h"]
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+    unit = tmp_path / "a.cu"
+    if tool == "torch":
+        hipify = pytest.importorskip("torch.utils.hipify.hipify_python").hipify
+        done = hipify(
+            str(tmp_path),
+            output_directory=str(tmp_path),
+            includes=[f"{tmp_path}/*"],
+            extra_files=[str(unit)],
+            show_progress=False,
+            is_pytorch_extension=True,
+        )
+        unit = Path(done[str(unit)].hipified_path or unit)
+    made = compile_hip(unit, "gfx950", defines={"USE_ROCM": ""}, include_dirs=[tmp_path])
+    assert isinstance(made, HipObject), made

@@ -14,14 +14,14 @@ from rocmend.port.apply import apply
 from rocmend.port.python.notebook import Notebook
 from rocmend.port.records import Issue, Language, Outcome
 
-COMPILED = 'f = torch.compile(f, mode="reduce-overhead")'
+COMPILED = 'f = torch.compile(f, mode="max-autotune")'
 
 
 def notebook(*cells: str | list[str] | tuple[str, str], language: str = "python", **options: Any) -> bytes:
     made: list[dict[str, Any]] = []
     for cell in cells:
         kind, source = cell if isinstance(cell, tuple) else ("code", cell)
-        outputs = {"outputs": [{"text": ["mode='reduce-overhead' [\\\"{"]}], "execution_count": None}
+        outputs = {"outputs": [{"text": ["mode='max-autotune' [\\\"{"]}], "execution_count": None}
         made.append({"cell_type": kind, "metadata": {}, "source": source, **(outputs if kind == "code" else {})})
     document = {"cells": made, "metadata": {"kernelspec": {"language": language}}, "nbformat": 4, "nbformat_minor": 5}
     return json.dumps(document, **{"indent": 1, **options}).encode()
@@ -38,7 +38,7 @@ def found(data: bytes) -> list[Issue]:
 @pytest.mark.parametrize("indent", [1, None])
 def test_places_are_those_of_the_file(ascii_only: bool, indent: int | None) -> None:
     data = notebook(
-        ("markdown", "# Notes: torch.compile(f, mode='reduce-overhead')"),
+        ("markdown", "# Notes: torch.compile(f, mode='max-autotune')"),
         ["import torch\n", "x = 'é\\t\U0001f600'\n"],
         f'y = "a\\\\"; z = "🙂"; {COMPILED}\nprint(y)',
         ["\n", "if x:\n", f"    {COMPILED}"],
@@ -46,13 +46,13 @@ def test_places_are_those_of_the_file(ascii_only: bool, indent: int | None) -> N
         indent=indent,
     )
     other = data.replace(b"y = ", b"y = torch.compile; ").replace(b"torch.compile(f, mode", b"torch.jit(f, mode", 2)
-    issues = [issue for one in (data, other) for issue in found(one) if issue.rule == "PY01"]
+    issues = [issue for one in (data, other) for issue in found(one) if issue.rule == "PY02"]
     assert [issue.message.partition(": ")[0] for issue in issues] == ["cell 3, line 1", "cell 4, line 3"]
     assert "(1 more in this file.)" in issues[0].message
     for written, issue in zip((data, other), issues, strict=True):
-        assert written[issue.start : issue.end] == rb"\"reduce-overhead\""
+        assert written[issue.start : issue.end] == rb"\"max-autotune\""
         line = written.split(b"\n")[issue.line - 1]
-        assert line.decode()[issue.column - 1 :].startswith('\\"reduce-overhead\\"')
+        assert line.decode()[issue.column - 1 :].startswith('\\"max-autotune\\"')
         assert issue.end_line == issue.line
         assert issue.outcome is Outcome.MANUAL
         assert issue.edits == ()
@@ -79,7 +79,7 @@ def test_what_only_notebooks_have_is_no_error(cell: str) -> None:
     at = next(number for number, line in enumerate(lines, 1) if COMPILED in line)
     assert issue.message.startswith(f"cell 2, line {at}: ")
     data = notebook("import torch", cell)
-    assert data[issue.start : issue.end] == rb"\"reduce-overhead\""
+    assert data[issue.start : issue.end] == rb"\"max-autotune\""
 
 
 @pytest.mark.parametrize("cell", [f"%%bash\n{COMPILED}", f"%%writefile a.py\n{COMPILED}", f"# {COMPILED}"])
@@ -95,11 +95,11 @@ def test_a_notebook_in_another_language_is_left_alone() -> None:
     ("data", "reason"),
     [
         (notebook("import torch", f"print 'x'\n{COMPILED}"), "cell 2: it is Python 2"),
-        (b'{"worksheets": [{"cells": ["reduce-overhead"]}]}', "format 3"),
-        (b'{"cells": [{"source": "reduce-overhead"', "it ends inside a value"),
-        (b'{"cells": ]} "reduce-overhead"', "unmatched bracket"),
-        (b'{"cells": [{"cell_type": "code", "source": "\\x reduce-overhead"}]}', "cell 1 is not a JSON string"),
-        (b'{"cells": [{"cell_type": "code", "source": "\\ud83d reduce-overhead"}]}', "surrogates not allowed"),
+        (b'{"worksheets": [{"cells": ["max-autotune"]}]}', "format 3"),
+        (b'{"cells": [{"source": "max-autotune"', "it ends inside a value"),
+        (b'{"cells": ]} "max-autotune"', "unmatched bracket"),
+        (b'{"cells": [{"cell_type": "code", "source": "\\x max-autotune"}]}', "cell 1 is not a JSON string"),
+        (b'{"cells": [{"cell_type": "code", "source": "\\ud83d max-autotune"}]}', "surrogates not allowed"),
     ],
 )
 def test_what_cannot_be_read_says_why(data: bytes, reason: str) -> None:
@@ -112,6 +112,6 @@ def test_a_notebook_is_not_written(tmp_path: Path) -> None:
     data = notebook("import torch", COMPILED, "import torch\ntorch.backends.cudnn.benchmark = True")
     (tmp_path / "a.ipynb").write_bytes(data)
     analysis = analyse(tmp_path, cache=False)
-    assert [issue.rule for issue in analysis.issues] == ["PY01", "PY10"]
+    assert [issue.rule for issue in analysis.issues] == ["PY02", "PY10"]
     apply(analysis, suggestions=True)
     assert (tmp_path / "a.ipynb").read_bytes() == data

@@ -19,25 +19,31 @@ def found(source: str, rule: str) -> list[Issue]:
 @pytest.mark.parametrize(
     ("source", "outcomes"),
     [
-        ('k = {}\nk.update(mode="reduce-overhead")\nt.compile(f, **k)', [AUTO]),
-        ('k = {}\nk.update({"mode": "reduce-overhead"})\nt.compile(f, **k)', [AUTO]),
-        ('k = {}\nk.setdefault("mode", "reduce-overhead")\nt.compile(f, **k)', [AUTO]),
-        ('k = {"a": 1} | {"mode": "reduce-overhead"}\nt.compile(f, **k)', [AUTO]),
-        ('k = {}\nk |= {"mode": "reduce-overhead"}\nt.compile(f, **k)', [SUGGEST]),
-        ('b = {"mode": "reduce-overhead"}\nk = {**b, "fullgraph": True}\nt.compile(f, **k)', [SUGGEST]),
-        ('k = {**{"mode": "default"}, "mode": "reduce-overhead"}\nt.compile(f, **k)', [AUTO]),
-        ('k = {**{"mode": "reduce-overhead"}, "mode": "default"}\nt.compile(f, **k)', []),
-        ('t.compile(f, **({"mode": "reduce-overhead"} if x else {}))', [AUTO]),
-        ('def g(f, k={"mode": "reduce-overhead"}):\n    return t.compile(f, **k)', [SUGGEST]),
-        ('k = {"mode": "reduce-overhead"}\nt.compile(f, **k)\nprint(k)', [SUGGEST]),
-        ('t.compile(f, mode="reduce-overhead" + "")', [AUTO]),
-        ('t.compile(f, mode=str("reduce-overhead"))', [AUTO]),
-        ('t.compile(f, mode="reduce-overhead")\ndel t', [AUTO]),
-        ('if x:\n    from torch import compile as c\nelse:\n    c = y\nc(f, mode="reduce-overhead")', [SUGGEST]),
+        ('k = {}\nk.update(mode="max-autotune")\nt.compile(f, **k)', [AUTO]),
+        ('k = {}\nk.update({"mode": "max-autotune"})\nt.compile(f, **k)', [AUTO]),
+        ('k = {}\nk.setdefault("mode", "max-autotune")\nt.compile(f, **k)', [AUTO]),
+        ('k = {"a": 1} | {"mode": "max-autotune"}\nt.compile(f, **k)', [AUTO]),
+        ('k = {}\nk |= {"mode": "max-autotune"}\nt.compile(f, **k)', [SUGGEST]),
+        ('b = {"mode": "max-autotune"}\nk = {**b, "fullgraph": True}\nt.compile(f, **k)', [SUGGEST]),
+        ('k = {**{"mode": "default"}, "mode": "max-autotune"}\nt.compile(f, **k)', [AUTO]),
+        ('k = {**{"mode": "max-autotune"}, "mode": "default"}\nt.compile(f, **k)', []),
+        ('t.compile(f, **({"mode": "max-autotune"} if x else {}))', [AUTO]),
+        ('def g(f, k={"mode": "max-autotune"}):\n    return t.compile(f, **k)', [SUGGEST]),
+        ('k = {"mode": "max-autotune"}\nt.compile(f, **k)\nprint(k)', [SUGGEST]),
+        ('t.compile(f, mode="max-autotune" + "")', [AUTO]),
+        ('t.compile(f, mode=str("max-autotune"))', [AUTO]),
+        ('t.compile(f, mode="max-autotune")\ndel t', [AUTO]),
+        ('if x:\n    from torch import compile as c\nelse:\n    c = y\nc(f, mode="max-autotune")', [SUGGEST]),
     ],
 )
 def test_ways_to_give_an_argument(source: str, outcomes: list[Outcome]) -> None:
-    assert [issue.outcome for issue in found(f"import torch as t\n{source}\n", "PY01")] == outcomes
+    assert [issue.outcome for issue in found(f"import torch as t\n{source}\n", "PY02")] == outcomes
+
+
+def test_graphs_that_a_project_asks_for_are_its_own_choice() -> None:
+    (issue,) = found('import torch\n\nf = torch.compile(f, mode="reduce-overhead")\n', "PY01")
+    assert issue.outcome is SUGGEST
+    assert issue.edits
 
 
 @pytest.mark.parametrize(
@@ -78,21 +84,21 @@ def test_ways_to_set_a_variable(source: str, count: int) -> None:
 )
 def test_ways_to_keep_it_for_cuda(test: str) -> None:
     test, _, more = test.partition("\n")
-    source = f'import torch as t\n{more}\nif {test}:\n    t.compile(f, mode="reduce-overhead")\n'
-    assert found(source, "PY01") == []
-    assert len(found(source.replace(f"if {test}", "if other"), "PY01")) == 1
+    source = f'import torch as t\n{more}\nif {test}:\n    t.compile(f, mode="max-autotune")\n'
+    assert found(source, "PY02") == []
+    assert len(found(source.replace(f"if {test}", "if other"), "PY02")) == 1
 
 
 @pytest.mark.parametrize("loop", ["a = not a", "a = b and x\nb = a and x", "def a():\n    return a()\na = a()"])
 def test_names_bound_to_themselves_say_nothing(loop: str) -> None:
-    assert len(found(f'import torch\n{loop}\nif a:\n    torch.compile(f, mode="reduce-overhead")\n', "PY01")) == 1
+    assert len(found(f'import torch\n{loop}\nif a:\n    torch.compile(f, mode="max-autotune")\n', "PY02")) == 1
 
 
 def test_dicts_made_of_each_other_are_followed_to_an_end() -> None:
     """Every one could come from every other: following all ways would not end."""
     lines = "".join(f"a = {{**a, **b, 'x{n}': 1}}\nb = dict(b, **a)\n" for n in range(60))
-    source = f'import torch\n\na = {{"mode": "reduce-overhead"}}\nb = {{}}\n{lines}f = torch.compile(f, **a, **b)\n'
-    assert [issue.outcome for issue in found(source, "PY01")] == [SUGGEST]
+    source = f'import torch\n\na = {{"mode": "max-autotune"}}\nb = {{}}\n{lines}f = torch.compile(f, **a, **b)\n'
+    assert [issue.outcome for issue in found(source, "PY02")] == [SUGGEST]
 
 
 @pytest.mark.parametrize(

@@ -92,19 +92,61 @@ def test_an_extension_compiles_against_torchs_headers_without_rocm(ported: Porte
     level = next(one for one in json.loads(done.stdout)["data"]["levels"] if one["name"] == "compile")
     assert level["status"] == "passed", level
     assert "hipblas/hipblas.h" in level["summary"]
-    assert "declarations alone" in level["summary"]
+    assert "on the host are not proven" in level["summary"]
+
+
+CUB = b"""#include <hip/hip_runtime.h>
+#include <hipcub/hipcub.hpp>
+
+__global__ void total(const float* in, float* out) {
+  using Reduce = hipcub::BlockReduce<float, 64>;
+  __shared__ Reduce::TempStorage storage;
+  const float sum = Reduce(storage).%s;
+  if (threadIdx.x == 0) *out = sum;
+}
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("call", "status"),
+    [
+        (b"Sum(in[threadIdx.x])", Status.PASSED),
+        (b"Reduce(in[threadIdx.x], hipcub::Sum(), 64, nullptr)", Status.INCOMPLETE),
+        (b"Fold(in[threadIdx.x])", Status.INCOMPLETE),
+        (b"Sum(absent[threadIdx.x])", Status.FAILED),
+    ],
+)
+def test_a_call_that_our_hipcub_lacks_leaves_it_undecided(call: bytes, status: Status, ported: Ported) -> None:
+    made = compiles(ported({"total.cu": ORIGINAL}, {"total.cu": CUB % call}), "gfx942", "gfx1100")
+    assert made.status is status, made.evidence
+    assert "hipcub/hipcub.hpp" in made.summary
+
+
+@pytest.mark.slow
+def test_torchs_headers_are_found_where_a_header_without_cuda_includes_them(ported: Ported) -> None:
+    pytest.importorskip("torch")
+    files = {
+        "op.h": b"#pragma once\n#include <c10/macros/Macros.h>\nint run(int);\n",
+        "op.cu": b'#include "op.h"\n__global__ void k() {}\nint run(int n) { k<<<1, 1>>>(); return n; }\n',
+    }
+    root = ported(files, {"README": b"ported\n"})
+    command = [sys.executable, "-P", "-m", "rocmend", "port", "verify", ".", "--level", "compile", "--json"]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False, timeout=120)
+    level = next(one for one in json.loads(done.stdout)["data"]["levels"] if one["name"] == "compile")
+    assert level["status"] == "passed", level
 
 
 @pytest.mark.slow
 def test_a_header_that_is_not_here_leaves_it_undecided(ported: Ported) -> None:
     source = PORT.replace(
-        b"#include <hip/hip_runtime.h>", b"#include <hip/hip_runtime.h>\n#include <hipcub/hipcub.hpp>"
+        b"#include <hip/hip_runtime.h>", b"#include <hip/hip_runtime.h>\n#include <rocwmma/rocwmma.hpp>"
     )
     made = compiles(ported({"total.cu": ORIGINAL}, {"total.cu": source}), "gfx942", "gfx1100")
     assert made.status is Status.INCOMPLETE
     (told,) = [one for one in made.evidence if one.outcome is Outcome.UNKNOWN]
-    assert (told.subject, told.data) == ("hipcub/hipcub.hpp", {"units": ["total.cu"]})
-    assert "hipcub-dev" in told.detail
+    assert (told.subject, told.data) == ("rocwmma/rocwmma.hpp", {"units": ["total.cu"]})
+    assert "rocwmma-dev" in told.detail
     assert "pip install" in told.detail
     assert "0 of 1 translation units compile" in made.summary
 

@@ -29,16 +29,16 @@ class version:
 
 
 def compile(model=None, mode=None, fullgraph=False):
-    if mode not in ("default", "reduce-overhead"):
+    if mode not in ("default", "max-autotune", "max-autotune-no-cudagraphs"):
         raise ValueError(mode)
     return lambda x: (x + 1, mode)
 """
 FILES: dict[str, str | bytes] = {
     "torch/__init__.py": TORCH,
     "src/pkg/__init__.py": "",
-    "src/pkg/train.py": 'import torch\n\n\ndef step(f):\n    return torch.compile(f, mode="reduce-overhead")\n',
+    "src/pkg/train.py": 'import torch\n\n\ndef step(f):\n    return torch.compile(f, mode="max-autotune")\n',
     "src/pkg/data.txt": "41",
-    "script.py": 'import torch\n\nf = torch.compile(None, mode="reduce-overhead")\n\n'
+    "script.py": 'import torch\n\nf = torch.compile(None, mode="max-autotune")\n\n'
     'if __name__ == "__main__":\n    f(1)\n',
     "tests/test_train.py": "from pathlib import Path\n\nimport pkg\nfrom pkg.train import step\n\n\n"
     "def test_step():\n    given = int((Path(pkg.__file__).parent / 'data.txt').read_text())\n"
@@ -90,7 +90,7 @@ def test_a_right_port_runs_both_ways(ported: Path) -> None:
 
 @pytest.mark.slow
 def test_a_changed_cuda_side_is_found(ported: Path) -> None:
-    rewrite(ported, "src/pkg/train.py", 'else "reduce-overhead"', 'else "max-autotune"')
+    rewrite(ported, "src/pkg/train.py", 'else "max-autotune"', 'else "reduce-overhead"')
     level = run(ported)
     assert level.status is Status.FAILED
     broken = told(level, Outcome.BROKEN)
@@ -99,8 +99,8 @@ def test_a_changed_cuda_side_is_found(ported: Path) -> None:
 
 @pytest.mark.slow
 def test_a_wrong_rocm_side_is_found(ported: Path) -> None:
-    rewrite(ported, "src/pkg/train.py", '"default" if', "1 / 0 if")
-    rewrite(ported, "script.py", '"default" if', "missing if")
+    rewrite(ported, "src/pkg/train.py", '"max-autotune-no-cudagraphs" if', "1 / 0 if")
+    rewrite(ported, "script.py", '"max-autotune-no-cudagraphs" if', "missing if")
     level = run(ported)
     broken = told(level, Outcome.BROKEN)
     assert broken["tests.test_train::test_step"] == "with the flag set it failed; it passes in the original"
@@ -148,7 +148,7 @@ def test_nothing_to_run(tmp_path: Path, make_project: Make) -> None:
 
 def test_nothing_that_can_be_compared(tmp_path: Path, make_project: Make) -> None:
     root = make_project(
-        tmp_path / "project", {"work.py": 'import torch\n\nf = torch.compile(1, mode="reduce-overhead")\n'}
+        tmp_path / "project", {"work.py": 'import torch\n\nf = torch.compile(1, mode="max-autotune")\n'}
     )
     level = run(port(root))
     assert level.status is Status.NOT_RUN
@@ -156,7 +156,7 @@ def test_nothing_that_can_be_compared(tmp_path: Path, make_project: Make) -> Non
 
 
 def test_files_of_no_package_do_not_share_what_lies_beside_them(tmp_path: Path, make_project: Make) -> None:
-    script = 'import torch\n\nfrom model import {}\n\nf = torch.compile(1, mode="reduce-overhead")\n\n__main__ = 1\n'
+    script = 'import torch\n\nfrom model import {}\n\nf = torch.compile(1, mode="max-autotune")\n\n__main__ = 1\n'
     root = make_project(
         tmp_path / "project",
         {

@@ -16,7 +16,7 @@ from .conftest import ORIGINAL, PORT, Ported
 def torch(tmp_path: Path) -> Path:
     """A torch for the CPU alone, as far as its headers go."""
     include = tmp_path / "torch/include"
-    for name in ("c10/cuda/CUDAStream.h", "ATen/cuda/CUDAContext.h", "c10/core/Stream.h"):
+    for name in ("c10/cuda/CUDAStream.h", "ATen/cuda/CUDAContext.h", "ATen/cuda/DeviceUtils.cuh", "c10/core/Stream.h"):
         (include / name).parent.mkdir(parents=True, exist_ok=True)
         (include / name).write_text("#include <cuda_runtime_api.h>\ncudaStream_t stream();\n")
     (tmp_path / "torch/version.py").write_text("hip: Optional[str] = None\n")
@@ -33,6 +33,8 @@ def test_names_are_translated_in_the_project_and_in_torchs_headers_for_cuda(port
         assert "hipStream_t stream();" in (place / TORCH / "c10/cuda/CUDAStream.h").read_text()
         assert "<hip/hip_runtime.h>" in (place / TORCH / "ATen/cuda/CUDAContext.h").read_text()
         assert (place / TORCH / "c10/cuda/impl/cuda_cmake_macros.h").is_file()
+        assert "AT_ROCM_ENABLED() 1" in (place / TORCH / "ATen/cuda/CUDAConfig.h").read_text()
+        assert "<ATen/cuda/DeviceUtils.cuh>" in (place / TORCH / "ATen/hip/DeviceUtils.cuh").read_text()
         assert not (place / TORCH / "c10/core").exists()
         assert translated(job, [torch]) == place, "the same sources have the same place"
         assert job.read("src/a.cu") == source, "the project itself is not written"

@@ -141,6 +141,28 @@ def test_what_others_may_change(head: str) -> None:
     assert not same_in_a_warp(file, file.functions[-1], *where)
 
 
+@pytest.mark.parametrize(
+    ("launch", "of_block", "of_grid"),
+    [
+        ("f<<<1, 64>>>();", True, True),
+        ("f<<<1, kThreads>>>();", True, True),
+        ("dim3 block(32, 4); f<<<1, block>>>();", True, True),
+        ("f<<<n, n>>>();", True, True),
+        ("f<<<1, 48>>>();", True, False),
+        ("f<<<1, dim3(48, 4)>>>();", False, False),
+        ("dim3 block{48, rows}; f<<<1, block>>>();", False, False),
+        ("f<<<1, dim3(8, 32)>>>();", True, False),
+        ("other<<<1, dim3(48, 4)>>>();", True, True),
+    ],
+)
+def test_warps_of_blocks_as_the_file_launches_them(launch: str, of_block: bool, of_grid: bool) -> None:
+    head = f"const int kThreads = 256;\nvoid host(int n) {{ {launch} }}\n__global__ void f() {{\n"
+    head += "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+    for text, same in (("threadIdx.x / 32 == 1", of_block), ("i / 32 == 1", of_grid)):
+        file, where = condition(text, head)
+        assert same_in_a_warp(file, file.functions[-1], *where) is same
+
+
 def test_an_argument_of_a_device_function_may_differ() -> None:
     file, where = condition("n > 3", "__device__ void f(int n) {\n")
     (function,) = file.functions

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from rocmend.bench.case import Setting
-from rocmend.bench.comparison import Overall, compared, overall, unusable
+from rocmend.bench.comparison import Overall, compared, overall, together, unusable
 from rocmend.bench.conclusion import Conclusion
 from rocmend.bench.records import Measured, subject_of
 from rocmend.bench.stats import MARGIN, Comparison, Difference
@@ -40,14 +40,21 @@ class _Pooled(msgspec.Struct, frozen=True):
         return sum(one.difference is kind for one in self.each)
 
 
-def _pooled(pairs: Sequence[tuple[Measured, Measured]]) -> _Pooled | None:
-    """Compare a setting with the first one; None where no case can be compared."""
-    found = [(one, pair) for pair in pairs if (one := compared(*pair)).low is not None]
-    whole = overall(one for one, _ in found)
-    if whole is None:
-        return None
-    results = tuple(other for _, (_, other) in found)
-    return _Pooled(results[0].setting, whole, tuple(one for one, _ in found), results)
+def _pooled(
+    pairs: Mapping[tuple[str, str], Sequence[tuple[Measured, Measured]]],
+) -> dict[tuple[str, str], _Pooled]:
+    """Compare settings with the first one, by setting and kind of product: all that can be compared, made together."""
+    flat = [(key, other, one) for key, many in pairs.items() for a, other in many if (one := compared(a, other)).low]
+    each = together([one for _, _, one in flat])
+    kinds = dict.fromkeys(key for key, _, _ in flat)
+    wholes = {kind: overall(one for key, _, one in flat if key == kind) for kind in kinds}
+    made = {kind: whole for kind, whole in wholes.items() if whole is not None}
+    found = {}
+    for kind, whole in zip(made, together(list(made.values())), strict=True):
+        mine = [(other, one) for (key, other, _), one in zip(flat, each, strict=True) if key == kind]
+        results = tuple(other for other, _ in mine)
+        found[kind] = _Pooled(results[0].setting, whole, tuple(one for _, one in mine), results)
+    return found
 
 
 def conclusions(results: Sequence[Measured]) -> list[Conclusion]:
@@ -61,7 +68,7 @@ def conclusions(results: Sequence[Measured]) -> list[Conclusion]:
         if setting != names[0] and (case, names[0]) in by:
             kind = f"{short_dtype(other.case)} {group_of(other.case)}" if several else group_of(other.case)
             pairs.setdefault((setting, kind), []).append((by[case, names[0]], other))
-    found = {key: one for key, many in pairs.items() if (one := _pooled(many)) is not None}
+    found = _pooled(pairs)
     said = []
     for name in names[1:]:
         mine = {kind: one for (setting, kind), one in found.items() if setting == name}

@@ -79,7 +79,7 @@ def command(a: str, b: str, limit: float, *, across: bool, store_path: Path | No
 
     sides = read_side(a, store), read_side(b, store)
     found = changes_between(*sides, limit=limit, across=across)
-    if not found.changes:
+    if not (found.changes or found.neither):
         one, other = (f"{side.named}, bench {side.suite}" for side in sides)
         raise UsageError(
             "compare",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import click
 
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.gpu_names import GpuName
+from rocmend.cli.measuring import measure_alone
 from rocmend.cli.names import OP
 from rocmend.cli.output import finish, output_options
 from rocmend.cli.progress import Progress
@@ -75,7 +77,7 @@ def command(
     Implementations of the op are compared, too. Each configuration is checked against the reference, then timed, in a
     child process: one that hangs or crashes is dropped. On AMD GPUs a cost model decides which are tried first. The
     best is used from then on with the same Triton (`rocmend kernels explain` shows it). The next run continues where
-    this one ended.
+    this one ended. A tuning and a benchmark do not run at the same time on a GPU: the second one waits.
 
     With --model nothing is run: candidates are compiled for --target, and the model estimates their times.
     """
@@ -121,7 +123,10 @@ def _tune(
 
     file = OutputFile(export, "file of tuning records") if export is not None else None
     found: list[Tuning] = []
-    with Progress("rocmend kernels tune", ops[0].name, about_s=budget * len(ops)) as progress:
+    with ExitStack() as stack:
+        progress = stack.enter_context(Progress("rocmend kernels tune", ops[0].name))
+        measure_alone("kernels tune", device, progress, stack)
+        progress.expect(budget * len(ops))
         for one in ops:
             tuner = Tuner(one.name, device, budget_s=budget, trial_s=trial_limit, fresh=fresh, tell=progress)
             found.append(tuner.run(fields))

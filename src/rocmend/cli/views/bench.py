@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from rocmend.bench.case import UNITS, Case, Setting
-from rocmend.bench.compare import matched
+from rocmend.bench.compare import compared_in, matched
 from rocmend.bench.comparison import Overall, compared, overall, unusable
 from rocmend.bench.conclude import conclusions
 from rocmend.bench.conclusion import Conclusion
@@ -118,9 +118,10 @@ def _overall(run: BenchRun, setting: Setting) -> Conclusion:
         why = f": {next(iter(reasons))}" if reasons else ""
         return Conclusion("setting", f"{setting.id} can't be compared with {run.settings[0].id}{why}.", (), shown=False)
     about = f"{setting.id} against {run.settings[0].id}, {count_text(len(found), 'case')}"
+    each = [one for (_, name), one in compared_in(run).items() if name == setting.id and one.low is not None]
     return Conclusion(
         "setting",
-        f"{about}: {counts_text([one for _, one in found])}; {overall_text(whole)}.",
+        f"{about}: {counts_text(each)}; {overall_text(whole)}.",
         tuple(subject_of(other.case, other.setting) for (_, other), _ in found),
         shown=whole.difference is not Difference.NONE,
     )

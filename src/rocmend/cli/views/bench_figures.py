@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from rocmend.bench.case import UNITS, Case
-from rocmend.bench.comparison import compared
+from rocmend.bench.compare import compared_in
 from rocmend.bench.records import BenchRun, Measured
 from rocmend.bench.stats import Comparison, Difference
 from rocmend.cli.views.bench_memory import bandwidth_tables
@@ -39,6 +39,7 @@ def intervals(run: BenchRun) -> list[Section]:
 
 def _tables(run: BenchRun) -> Iterator[Table]:
     by = {(item.case.id, item.setting.id): item for item in run.results}
+    made = compared_in(run)
     groups: dict[tuple[str, str], list[Case]] = {}
     for case in {item.case.id: item.case for item in run.results}.values():
         prefix = label(case).partition(" ")[0] if run.suite == "gemm" else ""  # the dtype
@@ -51,8 +52,11 @@ def _tables(run: BenchRun) -> Iterator[Table]:
         ]
         rows: list[list[str | Cell]] = []
         for case in cases:
-            found = [by.get((case.id, setting.id)) for setting in settings or run.settings]
-            rows.append([label(case).removeprefix(f"{prefix} "), *(_cell(item, found[0]) for item in found)])
+            keys = [(case.id, setting.id) for setting in settings or run.settings]
+            first = by.get(keys[0])
+            against = made if first is not None and first.summary is not None else {}
+            cells = [_cell(by.get(key), against.get(key)) for key in keys]
+            rows.append([label(case).removeprefix(f"{prefix} "), *cells])
         names = [setting.id for setting in settings or run.settings]
         better = "" if UNITS[unit].better == "higher" else ", less is better"
         caption = f"{f'{prefix}, ' if prefix else ''}{unit}{better}, with 95 % intervals"
@@ -75,15 +79,14 @@ def _bound_words(items: list[Measured | None]) -> str:
     return f"; in parentheses the share of the {' or the '.join(names)}" if names else ""
 
 
-def _cell(item: Measured | None, first: Measured | None) -> Cell:
+def _cell(item: Measured | None, found: Comparison | None) -> Cell:
     if item is None:
         return Cell("not run", Tone.MUTED)
     if item.summary is None:
         return Cell(item.verdict.value, Tone.MUTED if item.verdict in QUIET else Tone.ERROR)
     text = f"{interval_text(item)}{mark(item)}{of_bound(item, ' (', ')')}"
-    if first is None or first is item or first.summary is None:
+    if found is None:
         return Cell(text)
-    found = compared(first, item)
     return Cell(text, TONES.get(found.difference, Tone.PLAIN), note=difference_text(found))
 
 

@@ -26,9 +26,9 @@ def changed_document(found: Changed) -> Document:
     blocks += _incomparable(found.changes)
     for label, names in ((found.a, found.only_a), (found.b, found.only_b)):
         if names:
-            more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-            named = ", ".join(f"`{name}`" for name in names[:MOST_NAMED])
-            blocks.append(Text(f"Only in {escaped(label)}: {named}{more}.", Tone.MUTED))
+            blocks.append(Text(f"Only in {escaped(label)}: {_cases(names)}.", Tone.MUTED))
+    if found.neither:
+        blocks.append(Text(f"Supported by neither: {_cases(found.neither)}.", Tone.MUTED))
     rows = [list(row) for row in found.differs]
     if found.device_a != found.device_b:
         rows.insert(0, ["device", found.device_a, found.device_b])
@@ -44,13 +44,18 @@ def changed_document(found: Changed) -> Document:
     )
 
 
+def _cases(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return f"{', '.join(f'`{name}`' for name in names[:MOST_NAMED])}{more}"
+
+
 def _named(label: str, run: str) -> str:
     return f"{label} ({run})" if run and not label.startswith(run) else label
 
 
 def _summary(found: Changed) -> tuple[str, Tone]:
     counts = counts_text([change.comparison for change in found.changes])
-    text = f"B against A, {count_text(len(found.changes), 'case')}: {counts}"
+    text = f"B against A, {count_text(len(found.changes), 'case')}: {counts or 'nothing to compare'}"
     text += f"; {overall_text(found.overall)}." if found.overall else "."
     slower = sum(change.beyond for change in found.changes)
     lost = sum(change.lost for change in found.changes)

@@ -10,8 +10,8 @@ __all__ = ["DECLARED", "HEADERS_VARIABLE", "STAND_INS", "STAND_IN_SAYS", "how_to
 STAND_INS = Path(__file__).parent / "include"
 """rocmend's own headers, found last: those of HIP that triton's wheel leaves out, and of ROCm's libraries."""
 
-DECLARED = ("hipblas/", "hipblaslt/", "hipsparse/", "hipsolver/")
-"""Where those lie that declare a library's host calls and implement nothing."""
+DECLARED = ("hipblas/", "hipblaslt/", "hipcub/", "hiprand/hiprand.h", "hipsparse/", "hipsolver/")
+"""Where those lie that declare a library's host calls and implement none of them."""
 
 STAND_IN_SAYS = "rocmend stand-in: "
 """How the warning begins by which each of them makes itself known, whatever becomes of the source."""

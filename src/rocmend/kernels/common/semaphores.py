@@ -2,7 +2,9 @@
 
 Launches of one stream run one after another, so they can share a workspace of the stream: a call allocates nothing but
 its result, and a counter is zero before a launch and zero after it. Graphs are replayed on any stream, so a launch that
-is captured in one has counters of its own, and scratch memory of the graph's pool.
+is captured in one has counters of its own, and scratch memory of the graph's pool. On NVIDIA GPUs it has none and takes
+two launches: in a graph the second costs less than waiting for the last program (H200: decoding with 4,096 keys 7.7 for
+10.3 µs, the best of 151,936 numbers for each of 64 rows 21.7 for 29.5).
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from rocmend.kernels import allocate, executor
 MAX_COUNTERS = 1 << 12
 MAX_BYTES = 1 << 24
 """Largest workspace of a launch; those that need more take two launches."""
+ONE_LAUNCH_IN_GRAPHS = torch.version.hip is not None
 
 
 class Workspace(NamedTuple):
@@ -92,7 +95,7 @@ def workspace(device: torch.device, counters: int, size_bytes: int) -> Workspace
     if _stream_of is None or _capturing is None or index != allocate.current_device():
         return None  # whether a stream is being captured is known of the current device's alone
     if _capturing():
-        return _captured(device, counters, size_bytes)
+        return _captured(device, counters, size_bytes) if ONE_LAUNCH_IN_GRAPHS else None
     found = _workspaces.get((index, _stream_of(index)))
     if found is None or found.scratch.numel() * 8 < size_bytes:
         return _make(device, size_bytes, found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from rocmend.machine.facts import FactSink, collector
-from rocmend.machine.parse.kernel_log import CLASSES, classify, last_boot
+from rocmend.machine.parse.kernel_log import CLASSES, classify, last_boot, last_reset
 from rocmend.machine.root import ReadError, Root
 
 DMESG = ("dmesg",)
@@ -19,6 +19,7 @@ MAX_LOG_BYTES = 8 << 20
     facts={
         "dmesg.readable": "The kernel log of this boot could be read.",
         **{f"dmesg.{item.id}": f"Number of lines: {item.meaning}" for item in CLASSES},
+        "dmesg.last_reset": "How the GPU's last reset went: recovered, failed, unfinished; null where there was none.",
         "dmesg.classes": "Number of lines by class, of those classes that occur.",
         "dmesg.times": "Time of the first and last line by class, as printed.",
     },
@@ -32,7 +33,7 @@ def collect(root: Root, facts: FactSink) -> None:
         denied = re.search(r"not permitted|permission denied", told, re.IGNORECASE)
         why = f"the kernel log cannot be read {'without root' if denied else f'({told})'}"
         facts.put("dmesg.readable", False, source=told)
-        for key in (*(f"dmesg.{item.id}" for item in CLASSES), "dmesg.classes", "dmesg.times"):
+        for key in (*(f"dmesg.{item.id}" for item in CLASSES), "dmesg.last_reset", "dmesg.classes", "dmesg.times"):
             facts.gap(key, why, source="dmesg")
         return
     found = classify(log)
@@ -40,6 +41,7 @@ def collect(root: Root, facts: FactSink) -> None:
     for item in CLASSES:
         seen = found.get(item.id)
         facts.put(f"dmesg.{item.id}", seen.count if seen else 0, source=source, raw=seen.first if seen else "")
+    facts.put("dmesg.last_reset", last_reset(log), source=source)
     facts.put("dmesg.classes", {name: seen.count for name, seen in found.items()}, source=source)
     times = {name: {"first": seen.first_time, "last": seen.last_time} for name, seen in found.items()}
     facts.put("dmesg.times", times, source=source)

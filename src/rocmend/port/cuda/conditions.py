@@ -13,7 +13,7 @@ from typing import NamedTuple
 from rocmend.port.cuda.lexer import Directive, Kind, Token
 from rocmend.port.nesting import MOST_NESTED, NestingError
 
-__all__ = ["NVIDIA", "OWN", "ROCM", "Branch", "Group", "branches", "condition", "evaluated", "use_macros"]
+__all__ = ["NVIDIA", "OWN", "ROCM", "SAYS_ROCM", "Branch", "Group", "branches", "condition", "evaluated", "use_macros"]
 
 _TARGETS = (
     b"803 900 902 904 906 908 909 90a 90c 940 941 942 950 1010 1011 1012 1013 1030 1031 1032 1033 1034 1035 1036 "
@@ -41,6 +41,9 @@ _HIP_ONLY = (
     b"TORCH_HIP_VERSION",
     b"ROCM_VERSION",
 )
+
+SAYS_ROCM = re.compile(rb"(?<![A-Za-z])(?:ROCM|HIP|HCC|AMDGCN|AMDGPU|AMD_|_AMD|GFX|gfx)|hip/hip_runtime")
+"""Found in every source with code for ROCm of its own; a source without it is not parsed for any."""
 
 ROCM: dict[bytes, int | None] = {
     b"USE_ROCM": 1,

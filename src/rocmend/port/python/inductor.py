@@ -16,6 +16,12 @@ if TYPE_CHECKING:
 __all__ = ["switched_on"]
 
 _CONFIG = "torch._inductor.config"
+_COMPILERS = {
+    "torch.compile": ("options", 5),
+    "torch._inductor.compile": ("options", 2),
+    "torch._inductor.compile_fx.compile_fx": ("config_patches", 3),
+}
+"""Functions that compile, each with the argument that patches the configuration, and its place."""
 _PATCHES = (f"{_CONFIG}.patch", f"{_CONFIG}.load_config")
 
 
@@ -33,8 +39,8 @@ def switched_on(file: PythonFile, names: tuple[str, ...]) -> Iterator[tuple[str,
 
 
 def _set(file: PythonFile, names: tuple[str, ...]) -> Iterator[tuple[str, ast.expr, bool]]:
-    for target, value, _ in assigned(file):
-        dotted = file.qualified(target)
+    named = [(file.qualified(target), value) for target, value, _ in assigned(file)]
+    for dotted, value in [*named, *_set_by_name(file)]:
         if dotted and dotted.startswith(_CONFIG + ".") and dotted.removeprefix(_CONFIG + ".") in names:
             yield dotted.removeprefix(_CONFIG + "."), value, False
     for call in file.calls(*_PATCHES):
@@ -45,9 +51,17 @@ def _set(file: PythonFile, names: tuple[str, ...]) -> Iterator[tuple[str, ast.ex
             yield str(call.args[0].value), call.args[1], False
         for argument in [*call.args, *(keyword.value for keyword in call.keywords if not keyword.arg)]:
             yield from _entries(file, call, argument, names)
-    for call in file.calls("torch.compile", "torch._inductor.compile"):
-        for found in file.arguments(call, "options", 5 if call.name == "torch.compile" else 2):
+    for call in file.calls(*_COMPILERS):
+        for found in file.arguments(call, *_COMPILERS[call.name]):
             yield from _entries(file, call, found.value, names)
+
+
+def _set_by_name(file: PythonFile) -> Iterator[tuple[str, ast.expr]]:
+    """Yield the dotted names that ``setattr`` sets, and to what."""
+    for node in file.of(ast.Call):
+        match node:
+            case ast.Call(func=ast.Name(id="setattr"), args=[owner, ast.Constant(value=str(attribute)), value]):
+                yield f"{file.qualified(owner)}.{attribute}", value
 
 
 def _entries(

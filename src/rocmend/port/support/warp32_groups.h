@@ -177,30 +177,55 @@ WARP32_GROUPS_CALL(match_all)
 #undef WARP32_GROUPS_CALL
 
 #ifdef WARP32_GROUPS_PARTS
-// The threads of a group that agree with the caller.
+// A part of a group with its number among the parts and how many there are, which HIP's own leave at 0 and 1.
+struct part : cooperative_groups::coalesced_group {
+  __device__ part(const cooperative_groups::coalesced_group& group, unsigned rank, unsigned count)
+      : cooperative_groups::coalesced_group(group) {
+    coalesced_info.tiled_info.meta_group_rank = rank;
+    coalesced_info.tiled_info.meta_group_size = count;
+  }
+};
+__device__ inline const cooperative_groups::coalesced_group& coalesced(const cooperative_groups::coalesced_group& group) {
+  return group;
+}
 template <unsigned Size, typename Parent>
-__device__ inline cooperative_groups::coalesced_group binary_partition(
-    const cooperative_groups::thread_block_tile<Size, Parent>&, bool predicate) {
+__device__ inline cooperative_groups::coalesced_group coalesced(const cooperative_groups::thread_block_tile<Size, Parent>&) {
   cooperative_groups::coalesced_group own = coalesced_threads();
   for (unsigned bit = Size; bit < 32; bit *= 2) {
     own = cooperative_groups::binary_partition(own, (warp32::lane() & bit) != 0);
   }
-  return cooperative_groups::binary_partition(own, predicate);
+  return own;
 }
-__device__ inline cooperative_groups::coalesced_group binary_partition(
-    const cooperative_groups::coalesced_group& group, bool predicate) {
-  return cooperative_groups::binary_partition(group, predicate);
+// The threads of a group that agree with the caller.
+template <typename Group>
+__device__ inline cooperative_groups::coalesced_group binary_partition(const Group& group, bool predicate) {
+  const auto& own = coalesced(group);
+  const cooperative_groups::coalesced_group same = cooperative_groups::binary_partition(own, predicate);
+  const bool alone = same.size() == own.size();
+  return part(same, alone ? 0u : predicate, alone ? 1u : 2u);
 }
 // The threads of a group that have the caller's label: parted by one of its bits after the other.
 template <typename Group, typename Label>
 __device__ inline cooperative_groups::coalesced_group labeled_partition(const Group& group, Label label) {
   static_assert(sizeof(Label) <= 8 && Label(1) / 2 == Label(0), "a label is an integer");
   const unsigned long long bits = static_cast<unsigned long long>(label);
-  cooperative_groups::coalesced_group own = binary_partition(group, (bits & 1) != 0);
-  for (unsigned bit = 1; bit < 8 * sizeof(Label); ++bit) {
-    own = cooperative_groups::binary_partition(own, ((bits >> bit) & 1) != 0);
+  const auto& own = coalesced(group);
+  cooperative_groups::coalesced_group same = own;
+  for (unsigned bit = 0; bit < 8 * sizeof(Label); ++bit) {
+    same = cooperative_groups::binary_partition(same, ((bits >> bit) & 1) != 0);
   }
-  return own;
+  // Parts are numbered by their first threads.
+  const unsigned leaders = members<cooperative_groups::coalesced_group>::ballot(own, same.thread_rank() == 0);
+  const unsigned first = same.shfl(static_cast<int>(own.thread_rank()), 0);
+  return part(same, static_cast<unsigned>(__popc(leaders & ((1u << first) - 1u))), static_cast<unsigned>(__popc(leaders)));
+}
+template <typename Group>
+__device__ inline cooperative_groups::coalesced_group labeled_partition(const Group& group, bool label) {
+  return warp32_groups::binary_partition(group, label);
+}
+template <typename Group, typename Pointee>
+__device__ inline cooperative_groups::coalesced_group labeled_partition(const Group& group, Pointee* label) {
+  return warp32_groups::labeled_partition(group, reinterpret_cast<unsigned long long>(label));
 }
 #endif
 #undef WARP32_GROUPS_PARTS

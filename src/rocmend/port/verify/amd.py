@@ -84,7 +84,7 @@ def _machine() -> tuple[GfxTarget | None, str, str]:
 
 
 def _programs(job: Job) -> list[Unit]:
-    all_units = units(job.sources)
+    all_units = units(job.sources, job.known)
     programs = [unit for unit in all_units if MAIN.search(job.sources[unit.path])]
     known = {unit.path for unit in programs}
     return programs + [unit for unit in callers(job, all_units) if unit.path not in known and _wanted(job, unit)]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -13,15 +12,13 @@ from rocmend.codeobject.hip.toolchain import NoToolchainError, find_toolchain
 from rocmend.core.beneath import Beneath
 from rocmend.core.errors import DataError
 from rocmend.core.scratch import ScratchFolder
+from rocmend.port.cuda.conditions import SAYS_ROCM
 from rocmend.port.records import Change
 from rocmend.port.verify.compiles import Made, compiled
 from rocmend.port.verify.job import Job, Progress
 from rocmend.port.verify.units import Unit, build_files, closure, reached, units
 
 __all__ = ["Comparison", "Lost", "compared"]
-
-_FOR_ROCM = re.compile(rb"\b(?:USE_ROCM|__HIP_PLATFORM_AMD__|__HIP_PLATFORM_HCC__|__HIPCC__|USE_HIP)\b|hip/hip_runtime")
-
 
 _WAVE64 = "gfx942"
 """Read for where no target is asked for: code that counts on 32 lanes is wrong there."""
@@ -50,6 +47,7 @@ class Comparison(NamedTuple):
         before: How many of them compile without it.
         untold: How many of them could not be compiled here.
         why_not: Why not; empty where all were, or there is nothing to compare.
+        error: What the compiler says of the first unit that does not compile without it; empty where all do.
     """
 
     lost: tuple[Lost, ...] = ()
@@ -57,6 +55,7 @@ class Comparison(NamedTuple):
     before: int = 0
     untold: int = 0
     why_not: str = ""
+    error: str = ""
 
 
 def compared(
@@ -73,10 +72,12 @@ def compared(
     """
     changed = [change.path for change in changes]
     with Job(root, targets, progress, jobs=jobs) as before:
-        if not any(_FOR_ROCM.search(data) for data in before.sources.values()):
+        if not any(SAYS_ROCM.search(data) for data in before.sources.values()):
             return Comparison()
         concerned = [
-            unit for unit in reached(units(before.sources), before.sources, changed) if _for_rocm(unit, before)
+            unit
+            for unit in reached(units(before.sources, before.known), before.sources, changed)
+            if _for_rocm(unit, before)
         ]
         if not concerned:
             return Comparison()
@@ -89,18 +90,20 @@ def compared(
         good = _good(made)
         untold = {one.unit.path: why for one in made if (why := _not_here(one))}
         why_not = next(iter(untold.values()), "")
+        paths = {path for path, _ in good}
+        first = next(_refused(made, untold), "")
         if not good:
-            return Comparison((), len(concerned), 0, len(untold), why_not)
+            return Comparison((), len(concerned), 0, len(untold), why_not, first)
         with ScratchFolder("port") as copy:
             _copied(before, copy, changes)
             with Job(copy, wanted, progress, jobs=jobs) as after:
-                again = [unit for unit in units(after.sources) if any(unit.path == path for path, _ in good)]
+                again = [unit for unit in units(after.sources, after.known) if unit.path in paths]
                 lost = tuple(sorted(_lost(compiled(after, again, wanted, tools, "after", generate=False), good, copy)))
-        return Comparison(lost, len(concerned), len({path for path, _ in good}), len(untold), why_not)
+        return Comparison(lost, len(concerned), len(paths), len(untold), why_not, first)
 
 
 def _for_rocm(unit: Unit, job: Job) -> bool:
-    return any(_FOR_ROCM.search(job.sources[path]) for path in closure(unit.path, job.sources))
+    return any(SAYS_ROCM.search(job.sources[path]) for path in closure(unit.path, job.sources))
 
 
 def _not_here(made: Made) -> str:
@@ -110,6 +113,13 @@ def _not_here(made: Made) -> str:
         return ""
     absent = result.reason is Failure.MISSING_HEADER and not any(is_of_nvidia(name) for name in result.missing_headers)
     return result.message if absent or result.reason in {Failure.TIMED_OUT, Failure.UNREADABLE} else ""
+
+
+def _refused(made: Sequence[Made], untold: Container[str]) -> Iterator[str]:
+    """Yield what the compiler says of each unit that does not compile, although it could be compiled here."""
+    for one in made:
+        if isinstance(one.result, HipFailure) and one.unit.path not in untold:
+            yield f"{one.unit.path} ({one.target}): {one.result.message}"
 
 
 def _good(made: Sequence[Made]) -> set[tuple[str, str]]:

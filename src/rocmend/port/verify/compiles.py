@@ -8,9 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from rocmend.codeobject.hip import Failure, HipFailure, HipObject, Syntax, check_syntax, compile_hip, findings
 from rocmend.codeobject.hip import Level as DiagnosticLevel
-from rocmend.codeobject.hip.headers import DECLARED, how_to_get, is_of_nvidia
+from rocmend.codeobject.hip.headers import DECLARED, STAND_INS, how_to_get, is_of_nvidia
 from rocmend.codeobject.hip.toolchain import Toolchain, find_toolchain
 from rocmend.core.gfx import lookup
 from rocmend.core.records import Severity
@@ -27,7 +29,8 @@ __all__ = ["Made", "compiled", "run"]
 _LACKING = re.compile(
     r"(?:undeclared identifier|no member named|no matching|unknown type name|no type named|no template)\b[^']*"
     r"'[^']*(?:half|bfloat|bf16|__h[a-z]+\d?\b|\bh2?[a-z]+\b|Complex|group|tile|partition|coalesced|HIP_"
-    r"|hip(?:blas|sparse|solver|_fp8)|HIP(?:BLAS|SPARSE|SOLVER)|thrust|fp8)"
+    r"|hip(?:blas|sparse|solver|cub|rand|_fp8)|HIP(?:BLAS|SPARSE|SOLVER|CUB|RAND)|fp8)"
+    r"|no (?:member|type|template)\b.* in (?:namespace )?'(?:hipcub|thrust)\b"
 )
 """Errors that a header gives which lacks a name, for names of the kinds that rocmend's own headers have."""
 
@@ -54,7 +57,7 @@ class Made(NamedTuple):
 
 def run(job: Job) -> Level:
     """Compile every translation unit for every target, and look at the code objects."""
-    units = found_units.units(job.sources)
+    units = found_units.units(job.sources, job.known)
     if not units:
         return not_run("the project has no CUDA C++ translation unit")
     tools = find_toolchain()
@@ -74,7 +77,7 @@ def run(job: Job) -> Level:
     summary = f"{good} of {len(units)} translation units compile for {sizes}, with {tools.name}{told}."
     declared = sorted({name for one in made for name in _used(one) if name.startswith(DECLARED)})
     if declared:
-        summary += f" Of {', '.join(declared)} rocmend has declarations alone: host calls of these are not proven."
+        summary += f" Calls of ROCm's libraries on the host are not proven: {', '.join(declared)} are rocmend's own."
     return concluded(evidence, summary)
 
 
@@ -146,7 +149,21 @@ def _elsewhere(work: _Work, failure: HipFailure) -> str:
 
 
 def _compile(work: _Work, unit: Unit, target: str) -> HipObject | HipFailure | Syntax:
-    """Compile a unit; a header that the project has somewhere is looked for there."""
+    """Compile a unit as each of the project's builds does; return the first failure, or else the first result."""
+    ways = definitions(work.job.tree, unit.path)
+    made = [_compile_with(work, unit, target, ways[0].over(unit.defines))]
+    for way in ways[1:]:
+        if isinstance(made[-1], HipFailure):
+            break
+        made.append(_compile_with(work, unit, target, way.over(unit.defines)))
+    last = made[-1]
+    if isinstance(last, HipFailure) and len(ways) > 1:
+        return msgspec.structs.replace(last, message=f"{last.message} (As in {ways[len(made) - 1].build}.)")
+    return made[0]
+
+
+def _compile_with(work: _Work, unit: Unit, target: str, defines: Mapping[str, str]) -> HipObject | HipFailure | Syntax:
+    """Compile a unit with macros; a header that the project has somewhere is looked for there."""
     job = work.job
     reason = refused(job, unit)
     if reason:
@@ -157,7 +174,6 @@ def _compile(work: _Work, unit: Unit, target: str) -> HipObject | HipFailure | S
     if unit.torch:  # what does not name CUDA is not translated, and stands where it stood
         folders += [*work.torch, (job.root / unit.path).parent, *(job.root / folder for folder in unit.folders)]
     source = root / unit.path
-    defines = definitions(job.tree, unit.path).over(unit.defines)
     for _ in range(_ROUNDS):
         if target and work.generate:
             result: HipObject | HipFailure | Syntax = compile_hip(
@@ -266,7 +282,7 @@ def _failure(made: Made, failure: HipFailure, size: int) -> Evidence:
     """Say what stands in the way; what is not here says nothing about the source."""
     alien = any(is_of_nvidia(header) for header in failure.missing_headers)
     absent = failure.reason is Failure.MISSING_HEADER and not alien
-    ours = bool(failure.stand_ins and failure.errors) and all(_LACKING.search(one.message) for one in failure.errors)
+    ours = bool(failure.stand_ins and failure.errors) and _of_stand_ins(failure)
     # what the back end cannot translate is the source's: an instruction that the target lacks
     crashed = failure.reason is Failure.CRASHED and not any("in backend" in one.message for one in failure.errors)
     untold = crashed or failure.reason in {Failure.TIMED_OUT, Failure.UNREADABLE}
@@ -283,6 +299,18 @@ def _failure(made: Made, failure: HipFailure, size: int) -> Evidence:
     )
 
 
+def _of_stand_ins(failure: HipFailure) -> bool:
+    """Tell whether each error may be one of rocmend's own headers: a name that they lack, or a library's call."""
+    explained: list[bool] = []
+    for one in failure.diagnostics:
+        if one.level is DiagnosticLevel.ERROR:
+            explained.append(_LACKING.search(one.message) is not None)
+        elif one.level is DiagnosticLevel.NOTE and explained and Path(one.file).is_relative_to(STAND_INS):
+            # a candidate of a library's call; those of HIP's own types are as HIP has them
+            explained[-1] |= Path(one.file).relative_to(STAND_INS).parts[0] != "hip"
+    return all(explained)
+
+
 def _used(made: Made) -> tuple[str, ...]:
     return made.result.stand_ins
 
@@ -292,6 +320,6 @@ def _stand_ins(made: Sequence[Made]) -> Evidence:
     return Evidence(
         ", ".join(names),
         Outcome.NOTE,
-        "ROCm's own header is not installed, so rocmend's substitute was used: the unit compiles to real code, but the "
-        "two headers may not declare exactly the same names",
+        "ROCm's own header is not installed, so rocmend's substitute was used: kernels compile to real code, but the "
+        "two headers may not declare exactly the same names, and a kernel's registers and LDS may differ",
     )

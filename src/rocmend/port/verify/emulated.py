@@ -114,7 +114,7 @@ def prepared(job: Job) -> Iterator[Prepared | Evidence]:
         DataError: A case cannot be read.
         NoToolchainError: Nothing here compiles HIP.
     """
-    known = {unit.path: unit for unit in units(job.sources)}
+    known = {unit.path: unit for unit in units(job.sources, job.known)}
     recorded = cases.read_all(job.tree)
     wanted = [known[path] for path in dict.fromkeys(case.unit for _, _, case in recorded) if path in known]
     objects = {

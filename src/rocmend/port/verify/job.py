@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import cached_property
 from pathlib import Path, PurePath, PurePosixPath
@@ -211,16 +211,20 @@ class Job:
         return found
 
     @cached_property
+    def known(self) -> dict[str, bytes]:
+        """Return all C and C++ of the ROCm side, by path; what cannot be read is left out."""
+        found = dict(self.sources)
+        for path in self.paths:
+            with suppress(DataError):
+                found[path] = self.sources.get(path) or self.read(path) or b""
+        return found
+
+    @cached_property
     def outside(self) -> dict[str, str]:
         """Return the sources that make a compiler read outside of the project, each with what it does."""
         from rocmend.port.verify.outside import reasons
 
-        def read() -> Iterator[tuple[str, bytes]]:
-            for path in self.paths:
-                with suppress(DataError):
-                    yield path, self.sources.get(path) or self.read(path) or b""
-
-        return reasons(read())
+        return reasons(self.known.items())
 
     @cached_property
     def paths(self) -> list[str]:

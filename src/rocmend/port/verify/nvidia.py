@@ -142,7 +142,7 @@ def steps(job: Job) -> list[Step]:
 
 def _touched(job: Job) -> list[Unit]:
     changed = [part.path for part in job.parts if part.before is not None]
-    return [unit for unit in reached(units(job.sources), job.sources, changed) if not refused(job, unit)]
+    return [unit for unit in reached(units(job.sources, job.known), job.sources, changed) if not refused(job, unit)]
 
 
 # -- cubins ------------------------------------------------------------------------------------------------------------

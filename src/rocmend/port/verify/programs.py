@@ -86,7 +86,7 @@ def callers(job: Job, units: Iterable[Unit]) -> list[Unit]:
             if near:
                 found.update(near)
                 break
-    return [unit_of(path, job.sources) for path in sorted(found)][:_MOST_CALLERS]
+    return [unit_of(path, job.sources, job.known) for path in sorted(found)][:_MOST_CALLERS]
 
 
 def build(job: Job, unit: Unit, root: Path, program: Path, command: Command) -> Built:

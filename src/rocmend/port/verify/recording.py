@@ -161,7 +161,7 @@ def _three(text: str) -> tuple[int, int, int]:
 
 def _kernels(job: Job, sources: Sequence[str]) -> dict[str, str]:
     """Return the kernels that sources or their headers define, each with the unit that it is compiled in."""
-    known = {unit.path for unit in units(job.sources)}
+    known = {unit.path for unit in units(job.sources, job.known)}
     found: dict[str, str] = {}
     for path in sources:
         if path not in known:

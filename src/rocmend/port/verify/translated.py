@@ -26,11 +26,22 @@ __all__ = ["TORCH", "translated"]
 TORCH = "torch-for-rocm"
 """The folder of torch's translated headers, within the copy."""
 
-_OF_TORCH = ("c10/cuda", "ATen/cuda")
-_MACROS = "c10/cuda/impl/cuda_cmake_macros.h"
-"""torch's build writes it; a build for the CPU alone does not."""
+_OF_TORCH = ("c10/cuda", "ATen/cuda", "ATen/native/cuda")
+_BUILT = {
+    "c10/cuda/impl/cuda_cmake_macros.h": b"#pragma once\n#define C10_CUDA_BUILD_SHARED_LIBS\n",
+    "ATen/cuda/CUDAConfig.h": b"#pragma once\n#define AT_ROCM_ENABLED() 1\n"
+    + b"".join(b"#define AT_%s_ENABLED() 0\n" % name for name in (b"CUDNN", b"CUSPARSELT", b"HIPSPARSELT", b"MAGMA")),
+}
+"""What torch's build for a GPU writes and one for the CPU does not."""
 
-_FORMAT = 1
+_ALSO = {
+    "ATen/hip/DeviceUtils.cuh": "ATen/cuda/DeviceUtils.cuh",
+    "ATen/native/hip/DeviceSqrt.cuh": "ATen/native/cuda/DeviceSqrt.cuh",
+    "c10/hip/HIPMathCompat.h": "c10/cuda/CUDAMathCompat.h",
+}
+"""What torch's headers for any GPU include by its name in a build for ROCm, and what that is."""
+
+_FORMAT = 2
 _KEPT = 8
 
 
@@ -81,8 +92,12 @@ def _torchs(torch: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
         for path in sorted((torch[0] / folder).rglob("*")):
             if path.suffix in {".h", ".cuh"}:
                 yield f"{TORCH}/{path.relative_to(torch[0])}", path.read_bytes()
-    if not (torch[0] / _MACROS).is_file():
-        yield f"{TORCH}/{_MACROS}", b"#pragma once\n#define C10_CUDA_BUILD_SHARED_LIBS\n"
+    for name, data in _BUILT.items():
+        if not (torch[0] / name).is_file():
+            yield f"{TORCH}/{name}", data
+    for name, other in _ALSO.items():
+        if (torch[0] / other).is_file() and not (torch[0] / name).is_file():
+            yield f"{TORCH}/{name}", f"#pragma once\n#include <{other}>\n".encode()
 
 
 def _for_rocm(version: Path) -> bool:

@@ -93,13 +93,14 @@ class Unit(NamedTuple):
         return dict(TORCH_NVIDIA_DEFINES) if self.torch else {}
 
 
-def units(sources: Mapping[str, bytes]) -> list[Unit]:
+def units(sources: Mapping[str, bytes], known: Mapping[str, bytes] | None = None) -> list[Unit]:
     """Return the translation units among a project's CUDA sources.
 
     Headers are compiled where they are included, and so are sources that another one includes.
 
     Args:
         sources: By path, relative to the project.
+        known: All its C++ by path: a header without CUDA may be the one that includes torch's. None: ``sources``.
     """
     found = []
     within = _included(sources)
@@ -108,18 +109,19 @@ def units(sources: Mapping[str, bytes]) -> list[Unit]:
         if path in within:
             continue
         if low.endswith(_UNITS) or (low.endswith(_HOST_UNITS) and _KERNEL.search(data)):
-            found.append(unit_of(path, sources))
+            found.append(unit_of(path, sources, known))
     return found
 
 
-def unit_of(path: str, sources: Mapping[str, bytes]) -> Unit:
+def unit_of(path: str, sources: Mapping[str, bytes], known: Mapping[str, bytes] | None = None) -> Unit:
     """Return a source as a translation unit.
 
     Args:
         path: The source, relative to the project.
         sources: The project's CUDA sources, by path.
+        known: All its C++ by path; None: ``sources``.
     """
-    return Unit(path, _uses_torch(path, sources), _folders(path, sources))
+    return Unit(path, _uses_torch(path, sources if known is None else known), _folders(path, sources))
 
 
 def _included(sources: Mapping[str, bytes]) -> set[str]:
@@ -166,8 +168,7 @@ def refused(job: Job, unit: Unit) -> str:
     """Return why a unit is not compiled: it would read a file outside of the project; empty where it would not."""
     if not job.outside:
         return ""
-    known = {path: job.sources.get(path) or job.read(path) or b"" for path in job.paths}
-    return outside.reached(closure(unit.path, known), job.outside)
+    return outside.reached(closure(unit.path, job.known), job.outside)
 
 
 def reached(units: Sequence[Unit], sources: Mapping[str, bytes], changed: Iterable[str]) -> list[Unit]:

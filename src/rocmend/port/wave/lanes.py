@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from rocmend.port.cuda.conditions import SAYS_ROCM
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.lexer import Kind
 from rocmend.port.records import Issue, Lanes, Outcome
@@ -22,14 +23,13 @@ __all__ = ["lanes", "left_to_a_person", "narrow"]
 _RULES = frozenset(("CU09", "CU11", "CU33", "CU36"))
 """Rules whose rewrites say that a warp has 32 lanes; those that call helpers of 32 lanes are known by their text."""
 _MOST_NAMES = 256
-_FOR_ROCM = re.compile(rb"ROCM|HIP|HCC|AMDGCN|AMDGPU|__AMD__|__GFX|__gfx")
 _INCLUDED = re.compile(rb"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"\n]{1,400})[>\"]", re.MULTILINE)
 
 
 def lanes(data: bytes) -> Lanes:
     """Return what a file says of the lanes of a warp."""
     includes = tuple(dict.fromkeys(name.decode("utf-8", "replace") for name in _INCLUDED.findall(data)))
-    if not _FOR_ROCM.search(data):
+    if not SAYS_ROCM.search(data):
         return Lanes(includes)
     file = CudaFile("", data)
     wide = wave(file).other_width

@@ -12,6 +12,7 @@ from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.functions import Function
 from rocmend.port.cuda.lexer import Kind
 from rocmend.port.cuda.structure import Argument, call_at
+from rocmend.port.wave.blocks import warps_are_rows
 from rocmend.port.wave.statements import Statement, statements, walk
 from rocmend.port.wave.tokens import text_at
 from rocmend.port.wave.variables import changed
@@ -95,7 +96,8 @@ def _same(file: CudaFile, function: Function, where: tuple[int, int], *, lanes: 
             at += 1
         else:
             after = _warp_number(file, at, where, lanes) if lanes else -1
-            if after < 0 or (token.text != b"threadIdx" and not _stands_for_thread(file, function, at)):
+            number = _thread_number(file, function, at) if after >= 0 else b""
+            if not number or not warps_are_rows(file, function, lanes, of_grid=b"blockIdx" in number):
                 return False
             at = after
     return True
@@ -191,13 +193,16 @@ def _whole_warps(number: bytes, lanes: int) -> bool:
     return digits.isdigit() and not digits.startswith(b"0") and int(digits) % lanes == 0
 
 
-def _stands_for_thread(file: CudaFile, function: Function, at: int) -> bool:
-    """Tell whether a variable is the thread's number in the block or the grid, and stays it."""
+def _thread_number(file: CudaFile, function: Function, at: int) -> bytes:
+    """Return the thread's number in the block or the grid that a name is or stands for, and stays; else nothing."""
     name = file.tokens[at]
+    if name.text == b"threadIdx":
+        return name.text
     declared = file.declaration_of(name.text, name.start)
     if declared is None or declared.value is None or changed(file, function, declared):
-        return False
-    return b"".join(token.text for token in file.tokens[declared.value.first : declared.value.last]) in _THREAD
+        return b""
+    text = b"".join(token.text for token in file.tokens[declared.value.first : declared.value.last])
+    return text if text in _THREAD else b""
 
 
 def _known(  # noqa: PLR0911  each return names one kind of variable

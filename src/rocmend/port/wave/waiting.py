@@ -51,13 +51,36 @@ def waits(file: CudaFile) -> Iterator[Wait]:
         body = statements(file, function)
         if body is None:
             continue
-        for one in walk(body):
-            if one.kind == "loop" and one.condition is not None and _waits(file, one):
+        for one in (*walk(body), *_jumps(file, body)):
+            if one.kind == "loop" and _waits(file, one):
                 tokens = file.tokens
-                end = max(tokens[one.first].end, tokens[one.condition[1]].end)
+                end = tokens[one.condition[1]].end if one.condition else tokens[one.last - 1].end
+                end = max(tokens[one.first].end, end)
                 branch = _first_thread(file, body, one)
                 own = branch is not None and _of_own_block(file, body, branch, one)
                 yield Wait(tokens[one.first].start, end, branch is not None, own)
+
+
+def _jumps(file: CudaFile, body: Statement) -> Iterator[Statement]:
+    """Yield what a `goto` back to a label of its block repeats: as a loop, without a condition where it has none."""
+    for block in walk(body):
+        if block.kind != "block":
+            continue
+        for at, one in enumerate(block.parts):
+            inner = one.parts[0] if one.kind == "if" and len(one.parts) == 1 else one
+            more = inner.parts[:-1] if inner.kind == "block" else ()
+            jump = inner.parts[-1] if inner.kind == "block" and inner.parts and one.kind == "if" else inner
+            if jump.keyword != b"goto":
+                continue
+            name = text_at(file, jump.first + 1)
+            labels = [index for index in file.names(name) if block.first < index < one.first]
+            label = next((index for index in labels if text_at(file, index + 1) == b":"), -1)
+            if label < 0 or file.outline.around[label] != block.first:
+                continue
+            parts = tuple(part for part in block.parts[:at] if part.first > label)
+            first = parts[0].first if parts else one.first
+            repeated = Statement("block", first, one.first, None, (*parts, *more), b"{")
+            yield Statement("loop", first, one.last, one.condition, (repeated,), b"do" if one.condition else b"goto")
 
 
 _OF_A_DEVICE = re.compile(
@@ -75,9 +98,10 @@ def _on_device(file: CudaFile, function: Function) -> bool:
 
 
 def _waits(file: CudaFile, loop: Statement) -> bool:
-    assert loop.condition is not None  # noqa: S101  the caller asked
-    first, last = loop.condition
     body = loop.parts[0]
+    if loop.condition is None:
+        return loop.keyword == b"goto" and _breaks_by_waiting(file, body)
+    first, last = loop.condition
     if _endless(file, loop):
         return _breaks_by_waiting(file, body)
     if loop.keyword == b"for":
@@ -98,7 +122,8 @@ def _waits(file: CudaFile, loop: Statement) -> bool:
 
 def _endless(file: CudaFile, loop: Statement) -> bool:
     """Tell whether a loop has no condition of its own: ``while (true)``, ``for (;;)``."""
-    assert loop.condition is not None  # noqa: S101  the caller asked
+    if loop.condition is None:
+        return True
     texts = [token.text for token in file.tokens[loop.condition[0] : loop.condition[1]]]
     if loop.keyword == b"for":
         return texts in ([b";", b";"], [b";", b"true", b";"], [b";", b"1", b";"])
@@ -114,7 +139,7 @@ def _breaks_by_waiting(file: CudaFile, body: Statement) -> bool:
             waits |= bool(names & (_TAKES | _READS)) or _reads_memory(file, *one.condition)
         elif one.kind == "plain":
             names = {token.text for token in file.tokens[one.first : one.last] if token.kind == Kind.NAME}
-            if one.keyword in (b"break", b"return", b";"):
+            if one.keyword in (b"break", b"return", b"goto", b";"):
                 continue
             volatile = _volatile(file, one.first, one.last)
             if not names & (_HARMLESS | _READS | _TAKES | {b"asm"}) and not volatile:

@@ -18,7 +18,8 @@
 #endif
 
 struct dim3 {
-  unsigned x = 1, y = 1, z = 1;
+  unsigned x, y, z;
+  dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
 };
 inline dim3 threadIdx, blockIdx, blockDim, gridDim;
 

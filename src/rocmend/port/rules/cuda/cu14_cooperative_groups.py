@@ -2,9 +2,9 @@
 
 ## What it does
 
-Rewrites `cg::reduce`, `coalesced_threads()`, `binary_partition`, and the votes and matches of groups (`ballot`, `any`,
-`all`, `match_any`, `match_all`) to helpers; reports what HIP's cooperative groups do not have (scans, `invoke_one`,
-`memcpy_async`, clusters) and tiles that are not known to have at most 32 threads.
+Rewrites `cg::reduce`, `coalesced_threads()`, `binary_partition`, `labeled_partition`, and the votes and matches of
+groups (`ballot`, `any`, `all`, `match_any`, `match_all`) to helpers; reports what HIP's cooperative groups do not have
+(scans, `invoke_one`, `memcpy_async`, clusters) and tiles that are not known to have at most 32 threads.
 
 ## Why it matters
 

@@ -35,6 +35,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rocmend.core.records import Severity
+from rocmend.core.units import count_text
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
@@ -173,7 +174,7 @@ def meeting_in_branches(file: CudaFile) -> Iterator[Found]:
     """Yield the branches."""
     for split in splits(file):
         here = file.line_of(split.start)
-        where = f"{split.one - here} and {split.other - here} lines below"  # a port moves the lines themselves
+        where = _where(split.one - here, split.other - here)  # a port moves the lines themselves
         if split.barrier:
             yield Found(
                 split.start,
@@ -190,3 +191,18 @@ def meeting_in_branches(file: CudaFile) -> Iterator[Found]:
                 "Set the value in the branches and make one call after them, or use masks of each branch's own lanes."
             ),
         )
+
+
+def _where(one: int, other: int) -> str:
+    """Say where two calls stand, by the lines from a branch to them."""
+    if one == other == 0:
+        return "both on this line"
+    if min(one, other) > 0:
+        return f"{one} and {other} lines below"
+    return f"{_lines(one)} and {_lines(other)}"
+
+
+def _lines(count: int) -> str:
+    if count == 0:
+        return "on this line"
+    return f"{count_text(abs(count), 'line')} {'below' if count > 0 else 'above'}"

@@ -2,9 +2,9 @@
 
 ## What it does
 
-Reports device-code loops that only poll a value until another thread changes it: spin locks by
-`atomicCAS` or `atomicExch`, flags in memory. A wait of a block's first thread alone is for another block, or for the
-rest of its own one.
+Reports device-code loops, also those made with `goto`, that only poll a value until another thread changes it: spin
+locks by `atomicCAS` or `atomicExch`, flags in memory. A wait of a block's first thread alone is for another block, or
+for the rest of its own one.
 
 ## Why it matters
 
@@ -67,6 +67,10 @@ _SEES_TO_IT = (b"LaunchCooperativeKernel", b"MaxActiveBlocks", b"cudaLaunchAttri
             "  do {\n    assumed = old;\n    old = atomicCAS(at, assumed, assumed + 1);\n"
             "  } while (assumed != old);\n  return 0;\n}\n"
         ),
+        (
+            "__device__ void f(unsigned* at, unsigned old, unsigned assumed) {\nagain:\n  assumed = old;\n"
+            "  old = atomicCAS(at, assumed, assumed + 1);\n  if (assumed != old) goto again;\n}\n"
+        ),
         "void host(volatile int* flag) {\n  while (*flag == 0) {}\n}\n",
     ),
     invalid=(
@@ -98,6 +102,24 @@ _SEES_TO_IT = (b"LaunchCooperativeKernel", b"MaxActiveBlocks", b"cudaLaunchAttri
             (
                 "__device__ void f(unsigned* flags, int i) {\n  unsigned s;\n  do {\n"
                 "    s = *((volatile unsigned*)&flags[i]);\n  } while (s == 0);\n}\n"
+            ),
+            None,
+        ),
+        Case(
+            "__device__ void f(int* lock) {\nagain:\n  if (atomicCAS(lock, 0, 1) != 0) goto again;\n}\n",
+            None,
+        ),
+        Case(
+            (
+                "__device__ void f(int* lock) {\nagain:\n  if (atomicExch(lock, 1) == 0) goto taken;\n"
+                "  __nanosleep(20);\n  goto again;\ntaken:\n  __threadfence();\n}\n"
+            ),
+            None,
+        ),
+        Case(
+            (
+                "__device__ void f(volatile int* flag) {\n  int seen;\nagain:\n  seen = *flag;\n"
+                "  if (seen == 0) {\n    __nanosleep(20);\n    goto again;\n  }\n}\n"
             ),
             None,
         ),

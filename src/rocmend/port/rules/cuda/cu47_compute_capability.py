@@ -1,7 +1,9 @@
 """Compute capability queried at run time.
 
 What it does:
-  Finds comparisons of `major` and `minor` of the device's properties.
+  Finds comparisons of `major` and `minor` of the device's properties and attributes, also of variables, numbers and
+  functions made of them (`p.major * 10 + p.minor`, `sm_version()`); `switch`, tables and names of architectures that
+  they choose; and what is given to code elsewhere.
 
 Why it matters:
   HIP gives AMD's own numbers: 9 for gfx9, 10 to 12 for RDNA. A test like `major >= 8` is true, but meaningless.
@@ -10,8 +12,9 @@ Use instead:
   `prop.gcnArchName`, or the property that is needed (`warpSize`, `sharedMemPerBlock`).
 
 Fix safety:
-  Nothing is rewritten. A test that only refuses old GPUs passes and is a note. One that chooses what is done, a kernel
-  for Hopper on `major == 9` for instance, which gfx942 reports too, has to be ported by hand.
+  Nothing is rewritten. A test that only refuses old GPUs passes and is a note; one that refuses AMD's numbers is not.
+  One that chooses what is done, a kernel for Hopper on `major == 9` for instance, which gfx942 reports too, has to be
+  ported by hand. Two devices that are compared with each other are not reported, nor is what is only printed.
 
 References:
   HIP runtime API, hipDeviceProp_t.
@@ -23,16 +26,26 @@ import re
 from collections.abc import Iterator
 
 from rocmend.core.records import Severity
+from rocmend.port.cuda.capability import AMD, Capabilities, Use
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
-_COMPARISONS = frozenset((b"<", b">", b"<=", b">=", b"==", b"!="))
 _CHECKS = re.compile(rb"(?:\w*_)?(?:ASSERT|CHECK|assert|REQUIRE|ENFORCE)\w*")
-_REFUSES = frozenset(
-    b"throw exit abort _exit assert printf fprintf cerr cout TORCH_CHECK AT_ERROR TORCH_CHECK_NOT_IMPLEMENTED "
-    b"TORCH_WARN perror puts EXIT_FAILURE EXIT_WAIVED".split()
+_STOPS = frozenset(
+    b"throw exit abort _exit assert TORCH_CHECK AT_ERROR TORCH_CHECK_NOT_IMPLEMENTED EXIT_FAILURE EXIT_WAIVED return "
+    b"goto".split()
 )
+_SAYS = frozenset(b"printf fprintf cerr cout TORCH_WARN perror puts".split())
+_NUMBERS = "AMD GPUs report their own numbers: 9 for gfx9, 10 to 12 for RDNA"
+_TOLD = {
+    "compared": "This chooses by CUDA's",
+    "chooses": "This chooses by CUDA's",
+    "kept": "Code elsewhere gets them here, and may choose by CUDA's",
+    "named": "The architecture named here is one of NVIDIA's",
+}
+_REMEDY = "On ROCm, choose by prop.gcnArchName or by the property that is needed."
+_ATTRIBUTE = "cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0);"
 
 
 @rule(
@@ -41,61 +54,105 @@ _REFUSES = frozenset(
     Language.CUDA,
     severity=Severity.ERROR,
     outcome=Outcome.MANUAL,
-    triggers=(b"major", b"ComputeCapabilityMajor"),
+    triggers=(b"major", b"minor", b"ComputeCapability", b"COMPUTE_CAPABILITY"),
     sources=("https://rocm.docs.amd.com/projects/HIP/en/latest/reference/hip_runtime_api/index.html",),
     valid=(
         'void f(cudaDeviceProp p) { printf("%d", p.major); }\n',
         "bool f(Version v) { return v.major > 2; }\n",
+        "void f(cudaDeviceProp p) {\n  int major = p.major;\n  std::cout << major << std::endl;\n}\n",
+        "bool f(cudaDeviceProp a, cudaDeviceProp b) { return a.major * 10 + a.minor > b.major * 10 + b.minor; }\n",
+        "bool f(cudaDeviceProp p, Version v) { return v.major > 2; }\n",
     ),
     invalid=(
         Case("bool f(cudaDeviceProp p) {\n  return p.major >= 8;\n}\n", None),
+        Case("bool f(cudaDeviceProp p) {\n  return 8 <= p.major;\n}\n", None),
         Case("void f(cudaDeviceProp p) {\n  if (p.major >= 8) a<<<1, 1>>>(); else b<<<1, 1>>>();\n}\n", None),
         Case("void f(cudaDeviceProp* p) {\n  if (p->major < 7) throw 1;\n}\n", None),
         Case('void f(cudaDeviceProp p) {\n  if (p.major >= 8) { printf("fast"); a<<<1, 1>>>(); }\n}\n', None),
-        Case("void f(cudaDeviceProp* p) {\n  int sm = p->major * 10 + p->minor;\n}\n", None),
+        Case("void f(cudaDeviceProp* p) {\n  int sm = p->major * 10 + p->minor;\n  fast = sm >= 80;\n}\n", None),
+        Case("int f(cudaDeviceProp* p) {\n  return p->major * 10 + p->minor;\n}\n", None),
+        Case("void f(cudaDeviceProp p) {\n  const int cc{p.major};\n  if (cc == 9) a<<<1, 1>>>();\n}\n", None),
+        Case("void f(cudaDeviceProp p) {\n  switch (p.major) { case 9: a<<<1, 1>>>(); }\n}\n", None),
+        Case(f"bool f() {{\n  int major;\n  {_ATTRIBUTE}\n  return major >= 8;\n}}\n", None),
+        Case("int f(cudaDeviceProp p) {\n  return kBlocks[p.major];\n}\n", None),
+        Case("void f(Info* info, cudaDeviceProp p) {\n  info->cc = p.major;\n}\n", None),
+        Case("void f(cudaDeviceProp p) {\n  run(p.major, p.minor);\n}\n", None),
+        Case("void f(cudaDeviceProp p) {\n  if (p.major != 8) exit(1);\n}\n", None),
+        Case(
+            'void f(cudaDeviceProp p) {\n  option = "--gpu-architecture=compute_" + std::to_string(p.major);\n}\n', None
+        ),
     ),
 )
 def compute_capability(file: CudaFile) -> Iterator[Found]:
-    """Yield the comparisons."""
-    if not re.search(rb"[dD]eviceProp|ComputeCapabilityMajor", file.data):
-        return
-    for index in file.names(b"major"):
-        before = file.tokens[index - 1].text if index else b""
-        after = file.tokens[index + 1].text if index + 1 < len(file.tokens) else b""
-        if before not in (b".", b"->") or not (after in _COMPARISONS or after == b"*"):
+    """Yield what chooses, once for each statement."""
+    found = Capabilities(file)
+    told: set[int] = set()
+    for use in found.uses:
+        statement = _statement(file, use.at)
+        if statement in told:
             continue
-        token = file.tokens[index]
-        message = "AMD GPUs report their own numbers: 9 for gfx9, 10 to 12 for RDNA"
-        if _only_refuses(file, index):
-            yield Found(token.start, token.end, message, outcome=Outcome.NOTE, severity=Severity.INFO)
+        told.add(statement)
+        token = file.tokens[use.at]
+        passes = _refuses(file, found, use)
+        if passes:
+            yield Found(token.start, token.end, _NUMBERS, outcome=Outcome.NOTE, severity=Severity.INFO)
+        elif passes is False:
+            yield Found(token.start, token.end, f"{_NUMBERS}. This refuses some or all of them", remedy=_REMEDY)
         else:
-            remedy = "On ROCm, choose by prop.gcnArchName or by the property that is needed."
-            yield Found(token.start, token.end, f"{message}. This chooses by CUDA's", remedy=remedy)
+            yield Found(token.start, token.end, f"{_NUMBERS}. {_TOLD[use.how]}", remedy=_REMEDY)
 
 
-def _only_refuses(file: CudaFile, index: int) -> bool:
-    """Tell whether a test of a capability does no more than to stop on old GPUs."""
-    opened = file.outline.around[index]
+def _statement(file: CudaFile, at: int) -> int:
+    """Return the index before the statement around a token."""
+    start = file.outline.statement_start[at]
+    while start > 0 and file.tokens[start].text == b"(":
+        start = file.outline.statement_start[start - 1]
+    return start
+
+
+def _refuses(file: CudaFile, found: Capabilities, use: Use) -> bool | None:
+    """Tell whether AMD GPUs pass a test that does no more than to stop on some GPUs; None where it does more."""
+    if use.how != "compared":
+        return None
+    opened = file.outline.around[use.at]
     while opened > 0:
         word = file.tokens[opened - 1].text if file.tokens[opened].text == b"(" else b""
         if _CHECKS.fullmatch(word):
-            return True
+            first = opened + 1
+            commas = (at for at in range(first, file.partner[opened]) if file.tokens[at].text == b",")
+            inside = (at for at in commas if file.outline.around[at] == opened)
+            return _all(found, use, (first, next(inside, file.partner[opened])), wanted=True)
         if word == b"if":
-            return _refused(file, file.partner[opened] + 1)
+            closed = file.partner[opened]
+            words = _words_of(file, closed + 1)
+            if not words & (_STOPS - {b"return", b"goto"} | _SAYS):
+                return None
+            return not words & _STOPS or _all(found, use, (opened + 1, closed), wanted=False)
         if file.tokens[opened].text == b"{":
-            return False
+            return None
         opened = file.outline.around[opened]
-    return False
+    return None
 
 
-def _refused(file: CudaFile, first: int) -> bool:
-    """Tell whether a statement stops the program or says something, and does nothing else."""
+def _all(found: Capabilities, use: Use, condition: tuple[int, int], *, wanted: bool) -> bool:
+    """Tell whether a condition has a value on all AMD GPUs, as far as the capability decides it."""
+    for sample in range(len(AMD)):
+        value = found.value(*condition, sample)
+        if value is None:
+            value = found.value(*use.where, sample)
+        if value is not None and bool(value) is not wanted:
+            return False
+    return True
+
+
+def _words_of(file: CudaFile, first: int) -> set[bytes]:
+    """Return the words of the statement after an ``if``; none where there is an ``else``, or a kernel is launched."""
     if first >= len(file.tokens):
-        return False
+        return set()
     if file.tokens[first].text == b"{":
         last = file.partner.get(first, first)
     else:
         last = next((at for at in range(first, len(file.tokens)) if file.tokens[at].text == b";"), first)
     after = file.tokens[last + 1].text if last + 1 < len(file.tokens) else b""
-    words = [one.text for one in file.tokens[first : last + 1]]
-    return after != b"else" and b"<<<" not in words and any(word in _REFUSES for word in words)
+    words = {one.text for one in file.tokens[first : last + 1]}
+    return set() if after == b"else" or b"<<<" in words else words

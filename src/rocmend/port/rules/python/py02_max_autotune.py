@@ -15,8 +15,8 @@ run; `"default"` does not tune.
 
 ## Fix safety
 
-Safe: only the mode on ROCm changes, and all modes compute the same function. A suggestion where a dict of arguments may
-serve other calls too, or the receiver of `.compile` is not known.
+Safe: tuning, which the project asked for, stays; all modes compute the same function. A suggestion where a dict of
+arguments may serve other calls too, or the receiver of `.compile` is not known.
 
 ## References
 

@@ -2,8 +2,9 @@
 
 ## What it does
 
-Finds `torch._inductor.config.triton.cudagraphs = True` and `cudagraph_trees = True`, as assignments, in the options
-of `torch.compile` and in patches of the configuration.
+Finds `torch._inductor.config.triton.cudagraphs = True` and `cudagraph_trees = True`, as assignments, by `setattr`, in
+the options of `torch.compile` and of Inductor's own functions, and in patches of the configuration. A value that the
+file does not show to be True is not reported.
 
 ## Why it matters
 
@@ -62,6 +63,17 @@ _NAMES = ("triton.cudagraphs", "triton.cudagraph_trees")
             'import torch\n\nf = torch.compile(f, options={"triton.cudagraphs": True, "shape_padding": True})\n',
             "import torch\n\nfrom package._rocm import is_rocm\n\nf = torch.compile(f, options="
             '{"triton.cudagraphs": False if is_rocm else True, "shape_padding": True})\n',
+        ),
+        Case(
+            "from torch._inductor import config\n\nsetattr(config.triton, 'cudagraphs', True)\n",
+            "from torch._inductor import config\n\nfrom package._rocm import is_rocm\n\n"
+            "setattr(config.triton, 'cudagraphs', False if is_rocm else True)\n",
+        ),
+        Case(
+            "from torch._inductor.compile_fx import compile_fx\n\n"
+            'f = compile_fx(g, x, config_patches={"triton.cudagraphs": True})\n',
+            "from torch._inductor.compile_fx import compile_fx\n\nfrom package._rocm import is_rocm\n\n"
+            'f = compile_fx(g, x, config_patches={"triton.cudagraphs": False if is_rocm else True})\n',
         ),
         Case(
             "from torch._inductor import config\n\nwith config.patch({'triton.cudagraph_trees': True}):\n    run()\n",

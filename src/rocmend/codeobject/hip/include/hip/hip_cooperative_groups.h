@@ -76,11 +76,15 @@ __device__ inline T moved(T value, int from) {
 }
 }  // namespace rocmend_groups
 
-class thread_group {
- public:
-  enum class kind { block, grid, lanes };
+template <unsigned int Size, typename Parent = void>
+class thread_block_tile;
 
-  __device__ thread_group(kind what, unsigned int size, lane_mask mask = 0) : kind_(what), size_(size), mask_(mask) {}
+// Only HIP's functions make groups: a group that a program constructs does not compile, here neither.
+class thread_group {
+  friend __device__ thread_group this_thread();
+  friend __device__ thread_group tiled_partition(const thread_group& parent, unsigned int size);
+
+ public:
   __device__ unsigned int size() const { return size_; }
   __device__ unsigned int num_threads() const { return size_; }
   __device__ unsigned int thread_rank() const {
@@ -104,14 +108,26 @@ class thread_group {
   }
 
  protected:
+  enum class kind { block, grid, lanes };
+  struct _tiled_info {
+    unsigned int meta_group_rank = 0;
+    unsigned int meta_group_size = 1;
+  };
+  struct _coalesced_info {
+    _tiled_info tiled_info;
+  } coalesced_info;
+
+  __device__ thread_group(kind what, unsigned int size, lane_mask mask = 0) : kind_(what), size_(size), mask_(mask) {}
+
   kind kind_;
   unsigned int size_;
   lane_mask mask_;
 };
 
 class thread_block : public thread_group {
+  friend __device__ thread_block this_thread_block();
+
  public:
-  __device__ thread_block() : thread_group(kind::block, rocmend_groups::block_size()) {}
   __device__ static dim3 group_index() { return dim3(blockIdx.x, blockIdx.y, blockIdx.z); }
   __device__ static dim3 thread_index() { return dim3(threadIdx.x, threadIdx.y, threadIdx.z); }
   __device__ static dim3 group_dim() { return dim3(blockDim.x, blockDim.y, blockDim.z); }
@@ -119,22 +135,28 @@ class thread_block : public thread_group {
   __device__ static unsigned int size() { return rocmend_groups::block_size(); }
   __device__ static unsigned int num_threads() { return size(); }
   __device__ static void sync() { __syncthreads(); }
+
+ protected:
+  __device__ thread_block() : thread_group(kind::block, rocmend_groups::block_size()) {}
 };
 
 class grid_group : public thread_group {
+  friend __device__ grid_group this_grid();
+
  public:
-  __device__ grid_group() : thread_group(kind::grid, static_cast<unsigned int>(rocmend_groups::grid_size())) {}
   __device__ dim3 group_dim() const { return dim3(gridDim.x, gridDim.y, gridDim.z); }
+
+ protected:
+  __device__ grid_group() : thread_group(kind::grid, static_cast<unsigned int>(rocmend_groups::grid_size())) {}
 };
 
 class coalesced_group : public thread_group {
+  friend __device__ coalesced_group coalesced_threads();
   friend __device__ coalesced_group binary_partition(const coalesced_group& group, bool predicate);
 
  public:
-  explicit __device__ coalesced_group(lane_mask mask)
-      : thread_group(kind::lanes, static_cast<unsigned int>(__popcll(mask)), mask) {}
-  __device__ unsigned int meta_group_rank() const { return 0; }
-  __device__ unsigned int meta_group_size() const { return 1; }
+  __device__ unsigned int meta_group_rank() const { return coalesced_info.tiled_info.meta_group_rank; }
+  __device__ unsigned int meta_group_size() const { return coalesced_info.tiled_info.meta_group_size; }
   template <typename T>
   __device__ T shfl(T value, int rank) const {
     return rocmend_groups::moved(value, rocmend_groups::lane_of(mask_, rank));
@@ -156,24 +178,31 @@ class coalesced_group : public thread_group {
   }
   __device__ int any(int predicate) const { return (__ballot(predicate) & mask_) != 0; }
   __device__ int all(int predicate) const { return (__ballot(predicate) & mask_) == mask_; }
+
+ protected:
+  explicit __device__ coalesced_group(lane_mask mask)
+      : thread_group(kind::lanes, static_cast<unsigned int>(__popcll(mask)), mask) {}
 };
 
 // Lanes next to each other: a power of two of them, no more than a wavefront has.
-template <unsigned int Size, typename Parent = void>
+template <unsigned int Size, typename Parent>
 class thread_block_tile : public thread_group {
+  template <unsigned int, typename>
+  friend class thread_block_tile;
+  template <unsigned int TileSize, typename Group>
+  friend __device__ thread_block_tile<TileSize, Group> tiled_partition(const Group& parent);
   static_assert(Size >= 1 && Size <= 64 && (Size & (Size - 1)) == 0, "a tile has 1, 2, 4, 8, 16, 32 or 64 threads");
 
  public:
-  __device__ thread_block_tile() : thread_group(kind::lanes, Size, members()) {}
-  template <typename Group>
-  explicit __device__ thread_block_tile(const Group&) : thread_block_tile() {}
   __device__ static constexpr unsigned int size() { return Size; }
   __device__ static constexpr unsigned int num_threads() { return Size; }
   __device__ static unsigned int thread_rank() { return rocmend_groups::rank_in_block() & (Size - 1); }
-  __device__ static unsigned int meta_group_rank() { return rocmend_groups::rank_in_block() / Size; }
-  __device__ static unsigned int meta_group_size() { return (rocmend_groups::block_size() + Size - 1) / Size; }
+  __device__ unsigned int meta_group_rank() const { return coalesced_info.tiled_info.meta_group_rank; }
+  __device__ unsigned int meta_group_size() const { return coalesced_info.tiled_info.meta_group_size; }
   __device__ static void sync() { rocmend_groups::wave_barrier(); }
-  __device__ operator thread_block_tile<Size, void>() const { return thread_block_tile<Size, void>(); }
+  __device__ operator thread_block_tile<Size, void>() const {
+    return thread_block_tile<Size, void>(meta_group_rank(), meta_group_size());
+  }
   template <typename T>
   __device__ T shfl(T value, int rank) const {
     return rocmend_groups::moved(value, first() + (rank & static_cast<int>(Size - 1)));
@@ -201,6 +230,10 @@ class thread_block_tile : public thread_group {
   }
 
  private:
+  __device__ thread_block_tile(unsigned int rank, unsigned int count) : thread_group(kind::lanes, Size, members()) {
+    coalesced_info.tiled_info.meta_group_rank = rank;
+    coalesced_info.tiled_info.meta_group_size = count;
+  }
   __device__ static int first() { return static_cast<int>(rocmend_groups::lane() & ~(Size - 1)); }
   __device__ static lane_mask members() {
     return (Size == 64 ? ~lane_mask(0) : (lane_mask(1) << (Size & 63)) - 1) << first();
@@ -214,8 +247,8 @@ __device__ inline thread_group this_thread() {
   return thread_group(thread_group::kind::lanes, 1, lane_mask(1) << rocmend_groups::lane());
 }
 template <unsigned int Size, typename Parent>
-__device__ inline thread_block_tile<Size, Parent> tiled_partition(const Parent&) {
-  return thread_block_tile<Size, Parent>();
+__device__ inline thread_block_tile<Size, Parent> tiled_partition(const Parent& parent) {
+  return thread_block_tile<Size, Parent>(parent.thread_rank() / Size, (parent.size() + Size - 1) / Size);
 }
 __device__ inline thread_group tiled_partition(const thread_group& parent, unsigned int size) {
   if (size >= parent.size()) return parent;

@@ -31,4 +31,4 @@ class Block(torch.nn.Module):
 
 def compiled(block: Block) -> torch.nn.Module:
     """Return a block that is compiled when it is first called."""
-    return torch.compile(block, mode="reduce-overhead", fullgraph=False)
+    return torch.compile(block, mode="max-autotune", fullgraph=False)

@@ -14,7 +14,7 @@ import triton
 import triton.language as tl
 
 from rocmend.kernels.common.last_block import is_last_block
-from rocmend.kernels.language import INTERPRETED, dot, narrow
+from rocmend.kernels.language import INTERPRETED, dot, narrow, waited
 from rocmend.kernels.ops.attention.attention_decode.kernel import (
     LOG2E,
     NONE,
@@ -159,7 +159,8 @@ def grouped_kernel(
             codes = operands(words, one, DTYPE, BITS, BLOCK_N, WORDS)
             acc = accs[g] * factor[None, :]
             if APART:
-                acc += dot(tl.trans(codes), tl.trans(weights), tl.zeros((GROUP_SIZE, ROWS), tl.float32))
+                zeros = tl.zeros((GROUP_SIZE, ROWS), tl.float32)
+                acc += waited(dot(tl.trans(codes), tl.trans(weights), zeros))  # else the compiler makes it one sum
             else:
                 acc = dot(tl.trans(codes), tl.trans(weights), acc)
             new_accs = new_accs + (acc,)
