@@ -1,7 +1,7 @@
 """How far ``rocmend port`` brings real projects: each is copied, ported and compiled by the installed command.
 
     python benchmarks/port_projects.py PATH … --log FILE [--nvcc NVCC] [--target GPU …] [--limit S] [--again …]
-    python benchmarks/port_table.py FILE --checkout FOLDER -o PAGE
+    python -m benchmarks.port_table FILE -o PAGE
 
 For every path: ``rocmend port --apply`` on a copy, then ``rocmend port verify --level compile`` for each target. What
 was found, what was written and what each translation unit came to is one line of the log. A run that was ended goes on
@@ -284,8 +284,8 @@ def main() -> int:
     parser.add_argument("--work", type=Path, help="where the copies go")
     parser.add_argument("--keep", action="store_true", help="keep the copies")
     options = parser.parse_args()
-    for one in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(one, ended)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, ended)
     options.target = options.target or list(TARGETS)
     options.rocmend = str(Path(sys.executable).parent / "rocmend")
     options.commit = stated(["git", "describe", "--always", "--dirty"], ROOT)

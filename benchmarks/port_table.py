@@ -1,6 +1,6 @@
 """Write the page of what ``rocmend port`` makes of a collection of CUDA programs, from the log of ``port_projects.py``.
 
-python benchmarks/port_table.py LOG --title TEXT --repository URL -o PAGE
+python -m benchmarks.port_table LOG --title TEXT --repository URL -o PAGE
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 
 from rocmend.port.rule import rules
 
-sys.path.insert(0, str(Path(__file__).parent))
-from port_projects import records
+from benchmarks.port_projects import records
 
 Record = Mapping[str, Any]
 
@@ -34,7 +33,7 @@ _COMPILED = (
 )
 _COMMAND = """```console
 $ python benchmarks/port_projects.py HeCBench/src/*-cuda --log FILE --seed {seed} --nvcc nvcc
-$ python benchmarks/port_table.py FILE -o docs/reference/port-hecbench.md
+$ python -m benchmarks.port_table FILE -o docs/reference/port-hecbench.md
 ```"""
 _MEASURED = (
     "With rocmend {commits}; a program that failed was measured again after a mend. A program may take {limit_s:g} s. "
