@@ -14,9 +14,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rocmend.port.rule import rules
-
 from benchmarks.port_projects import records
+
+from rocmend.port.rule import rules
 
 Record = Mapping[str, Any]
 
