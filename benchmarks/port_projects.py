@@ -163,7 +163,7 @@ def built(
             asked = _STANDARD.search(text)
             old = asked is None or asked[0][-2:] in {"98", "03", "0x", "11", "14"}
             with Beneath(source) as tree:
-                macros = definitions(tree, unit).defined
+                macros = definitions(tree, unit)[0].defined
             folders = [one for one in _INCLUDE.findall(text) if not one.startswith("/")]
             argv = [
                 nvcc, "--ptx", "-w", "-arch", options.arch, "-std=c++17" if old or asked is None else asked[0],
