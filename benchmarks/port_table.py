@@ -10,7 +10,7 @@ import re
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -143,7 +143,7 @@ def rate(part: int, whole: int) -> str:
     return f"{part} of {whole} ({100 * part / whole:.1f} %)" if whole else "none"
 
 
-def summary(found: list[Record], conditions: Record, targets: list[str]) -> list[str]:
+def summary(found: Sequence[Record], conditions: Record, targets: list[str]) -> list[str]:
     """Return the table of how many programs compile, before and after."""
     tried = [one for one in found if builds(one) is not None]
     good = [one for one in tried if builds(one)]
@@ -171,7 +171,7 @@ def _passed(record: Record, level: str) -> bool:
     return bool(record.get("levels", {}).get(level, ("",))[0] == "passed")
 
 
-def failures(found: list[Record], targets: list[str]) -> list[str]:
+def failures(found: Sequence[Record], targets: list[str]) -> list[str]:
     """Return the tables of reasons and of the programs that do not compile for all targets."""
     bad = [one for one in found if any(verdict(one, target) != "yes" for target in targets)]
     groups: dict[tuple[bool, str], list[Record]] = {}
@@ -203,7 +203,7 @@ def first_error(record: Record) -> str:
     return f": `{absent[1]}` is not here" if absent else f": {shown(error.partition('error')[2].lstrip(' :') or error)}"
 
 
-def findings(found: list[Record]) -> list[str]:
+def findings(found: Sequence[Record]) -> list[str]:
     """Return the table of what rules found, by rule."""
     titles = {one.id: one.title for one in rules()}
     places = Counter((rule, outcome) for one in found for rule, outcome, *_ in one.get("issues", ()))
