@@ -283,7 +283,10 @@ def _failure(made: Made, failure: HipFailure, size: int) -> Evidence:
     alien = any(is_of_nvidia(header) for header in failure.missing_headers)
     absent = failure.reason is Failure.MISSING_HEADER and not alien
     ours = bool(failure.stand_ins and failure.errors) and _of_stand_ins(failure)
-    undecided = absent or ours or bool(made.elsewhere) or failure.reason in {Failure.TIMED_OUT, Failure.UNREADABLE}
+    # what the back end cannot translate is the source's: an instruction that the target lacks
+    crashed = failure.reason is Failure.CRASHED and not any("in backend" in one.message for one in failure.errors)
+    untold = crashed or failure.reason in {Failure.TIMED_OUT, Failure.UNREADABLE}
+    undecided = absent or ours or bool(made.elsewhere) or untold
     outcome = Outcome.UNKNOWN if undecided else Outcome.BROKEN
     line = next((one.line for one in failure.errors if one.file.endswith(made.unit.path)), 0)
     side = "" if made.target else "host code: "
