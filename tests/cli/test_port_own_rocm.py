@@ -188,6 +188,15 @@ def test_a_port_that_compiles_less_than_the_project_did_is_refused(installed: In
     assert installed("port", "verify", str(project), "--level", "compile").code == 1
 
 
+@pytest.mark.slow
+def test_a_project_that_did_not_compile_before_is_said_to_be_untested(installed: Installed, tmp_path: Path) -> None:
+    project = written(tmp_path, {**OWN_FREE, "k.cu": OWN_FREE["k.cu"] + "int wrong = absent;\n"})
+    done = installed("port", str(project), "--apply")
+    told = " ".join((done.out + done.err).split())
+    assert "own in 1 translation unit. None of them compiles as it is, so the port could not be compared" in told
+    assert "undeclared identifier 'absent'" in told
+
+
 OWN_MACRO = {
     "CMakeLists.txt": """project(p LANGUAGES CXX)
 if(BUILD_HIP)
