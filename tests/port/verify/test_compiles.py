@@ -236,6 +236,20 @@ def test_without_a_compiler_it_did_not_run(total: Path, monkeypatch: pytest.Monk
     assert "no clang or hipcc that runs" in made.why
 
 
+def test_a_compiler_that_crashes_says_nothing_of_the_source(
+    total: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crash = "clang: error: clang frontend command failed with exit code 139 (use -v to see invocation)"
+    for name in ("clang++", "ld.lld"):
+        script = f'#!/bin/sh\n[ "$1" = --version ] && exec echo clang version 22.0\necho "{crash}" >&2\nexit 139\n'
+        (tmp_path / name).write_text(script)
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("ROCMEND_HIP_COMPILER", str(tmp_path / "clang++"))
+    made = compiles(total)
+    assert {one.outcome for one in about(made, "src/total.cu")} == {Outcome.UNKNOWN}
+    assert made.status is not Status.PASSED
+
+
 def test_a_source_that_another_one_includes_is_no_unit() -> None:
     sources = {
         "src/main.cu": b'#include "kernel.cu"\n#include "../lib/more.cu"\n',

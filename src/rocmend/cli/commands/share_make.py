@@ -51,7 +51,8 @@ if TYPE_CHECKING:
     "groups",
     metavar="RUN",
     multiple=True,
-    help="Put the evidence of this run into the archive, in place of the newest of each kind. Repeatable.",
+    help="Put the evidence of this run, its id or a beginning of it, into the archive, in place of the newest of each "
+    "kind. Repeatable.",
 )
 @store_option
 @click.option("--json", "as_json", is_flag=True, help="The text, and what was written and replaced, as data.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from rocmend.codeobject.hip.diagnostics import missing_headers, read_diagnostics
 from rocmend.codeobject.hip.headers import STAND_IN_SAYS, STAND_INS, how_to_get
 from rocmend.codeobject.hip.options import Device, device
 from rocmend.codeobject.hip.records import Diagnostic, Failure, HipFailure, HipObject, Level, Syntax
-from rocmend.codeobject.hip.toolchain import Toolchain, find_toolchain
+from rocmend.codeobject.hip.toolchain import KIND_VARIABLE, Toolchain, find_toolchain
 from rocmend.codeobject.notes import read_kernels
 from rocmend.codeobject.reader import BytesReader
 from rocmend.core.errors import DataError
@@ -316,6 +317,9 @@ def _told(job: _Job, text: str) -> tuple[tuple[Diagnostic, ...], tuple[str, ...]
     return tuple(one for one in said if not one.message.startswith(STAND_IN_SAYS)), tuple(sorted(names))
 
 
+_CRASH = re.compile(r"frontend command failed|unable to execute command")
+"""What clang's driver says where the compiler that it started did not end by itself."""
+
 # -- failures ----------------------------------------------------------------------------------------------------------
 
 
@@ -337,10 +341,12 @@ def _refused(job: _Job, tool: str, said: CommandResult) -> HipFailure:
         return _failure(job, Failure.CRASHED, f"{said.argv[0]} does not start: {said.stderr or said.ending}.", text)
     if said.ending is Ending.FLOODED:
         return _failure(job, Failure.CRASHED, f"{tool} printed without an end and was ended.", text[-_LOG_BYTES:])
-    if said.signal is not None or not errors:
+    if said.signal is not None or all(_CRASH.search(one.message) for one in errors):
         how = f"signal {said.signal}" if said.signal is not None else f"exit status {said.exit_code}"
         about = f": {errors[0].message}" if errors else " and said nothing that can be read"
-        return _failure(job, Failure.CRASHED, f"{tool} ended with {how}{about}.", text)
+        message = f"{tool} ended with {how}{about}."
+        itself = f"It failed in itself, which is no error of the source: name another one in {KIND_VARIABLE}."
+        return _failure(job, Failure.CRASHED, message, text, next_step="" if "in backend" in text else itself)
     absent = missing_headers(diagnostics)
     if absent:
         return _failure(job, Failure.MISSING_HEADER, " ".join(how_to_get(one) for one in absent), text)

@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from rocmend.codeobject.hip import Failure, HipFailure, HipObject, Syntax, check_syntax, compile_hip, findings
 from rocmend.codeobject.hip import Level as DiagnosticLevel
 from rocmend.codeobject.hip.headers import DECLARED, STAND_INS, how_to_get, is_of_nvidia
@@ -147,7 +149,21 @@ def _elsewhere(work: _Work, failure: HipFailure) -> str:
 
 
 def _compile(work: _Work, unit: Unit, target: str) -> HipObject | HipFailure | Syntax:
-    """Compile a unit; a header that the project has somewhere is looked for there."""
+    """Compile a unit as each of the project's builds does; return the first failure, or else the first result."""
+    ways = definitions(work.job.tree, unit.path)
+    made = [_compile_with(work, unit, target, ways[0].over(unit.defines))]
+    for way in ways[1:]:
+        if isinstance(made[-1], HipFailure):
+            break
+        made.append(_compile_with(work, unit, target, way.over(unit.defines)))
+    last = made[-1]
+    if isinstance(last, HipFailure) and len(ways) > 1:
+        return msgspec.structs.replace(last, message=f"{last.message} (As in {ways[len(made) - 1].build}.)")
+    return made[0]
+
+
+def _compile_with(work: _Work, unit: Unit, target: str, defines: Mapping[str, str]) -> HipObject | HipFailure | Syntax:
+    """Compile a unit with macros; a header that the project has somewhere is looked for there."""
     job = work.job
     reason = refused(job, unit)
     if reason:
@@ -158,7 +174,6 @@ def _compile(work: _Work, unit: Unit, target: str) -> HipObject | HipFailure | S
     if unit.torch:  # what does not name CUDA is not translated, and stands where it stood
         folders += [*work.torch, (job.root / unit.path).parent, *(job.root / folder for folder in unit.folders)]
     source = root / unit.path
-    defines = definitions(job.tree, unit.path).over(unit.defines)
     for _ in range(_ROUNDS):
         if target and work.generate:
             result: HipObject | HipFailure | Syntax = compile_hip(
@@ -268,7 +283,10 @@ def _failure(made: Made, failure: HipFailure, size: int) -> Evidence:
     alien = any(is_of_nvidia(header) for header in failure.missing_headers)
     absent = failure.reason is Failure.MISSING_HEADER and not alien
     ours = bool(failure.stand_ins and failure.errors) and _of_stand_ins(failure)
-    undecided = absent or ours or bool(made.elsewhere) or failure.reason in {Failure.TIMED_OUT, Failure.UNREADABLE}
+    # what the back end cannot translate is the source's: an instruction that the target lacks
+    crashed = failure.reason is Failure.CRASHED and not any("in backend" in one.message for one in failure.errors)
+    untold = crashed or failure.reason in {Failure.TIMED_OUT, Failure.UNREADABLE}
+    undecided = absent or ours or bool(made.elsewhere) or untold
     outcome = Outcome.UNKNOWN if undecided else Outcome.BROKEN
     line = next((one.line for one in failure.errors if one.file.endswith(made.unit.path)), 0)
     side = "" if made.target else "host code: "
