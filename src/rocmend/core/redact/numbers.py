@@ -42,7 +42,11 @@ def _ipv4(places: Places, match: re.Match[str]) -> str:
         return text  # 6.6.87.2-microsoft-standard-WSL2
     versioned = _VERSION_BEFORE.search(before)
     asked = not versioned and (_IP_BEFORE.search(before) or _IP_AFTER.match(after))
-    likely = not versioned and not _REVISION_AFTER.match(after) and (_PRIVATE.match(text) or max(int(part) for part in text.split(".")) >= _LIKELY)
+    likely = (
+        not versioned
+        and not _REVISION_AFTER.match(after)
+        and (_PRIVATE.match(text) or max(int(part) for part in text.split(".")) >= _LIKELY)
+    )
     sure = re.match(r"192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|169\.254\.", text)
     return address(places, text) if asked or likely or sure else text
 
