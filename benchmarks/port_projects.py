@@ -1,7 +1,7 @@
 """How far ``rocmend port`` brings real projects: each is copied, ported and compiled by the installed command.
 
     python benchmarks/port_projects.py PATH … --log FILE [--nvcc NVCC] [--target GPU …] [--limit S] [--again …]
-    python benchmarks/port_table.py FILE --checkout FOLDER -o PAGE
+    python -m benchmarks.port_table FILE -o PAGE
 
 For every path: ``rocmend port --apply`` on a copy, then ``rocmend port verify --level compile`` for each target. What
 was found, what was written and what each translation unit came to is one line of the log. A run that was ended goes on
@@ -45,6 +45,25 @@ _ERROR = re.compile(r"\b(?:error|fatal)\b")
 _SHOWN = 4
 
 
+_running: set[int] = set()
+"""Process groups of commands that run."""
+
+
+def ended(*_: object) -> None:
+    """End with all commands that run: the log holds what is done."""
+    stop(*_running)
+    os._exit(1)
+
+
+def stop(*groups: int) -> None:
+    """Interrupt commands, which end what they started, and kill those that do not follow."""
+    for number, pause in ((signal.SIGINT, 3.0), (signal.SIGKILL, 0.0)):
+        for group in groups:
+            with suppress(ProcessLookupError):
+                os.killpg(group, number)
+        time.sleep(pause)
+
+
 class LimitError(Exception):
     """A project took longer than it may."""
 
@@ -54,14 +73,17 @@ def called(argv: Sequence[str], folder: Path, deadline: float) -> subprocess.Com
     with subprocess.Popen(
         argv, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
+        _running.add(process.pid)
         try:
             out, error = process.communicate(timeout=max(0.1, deadline - time.monotonic()))
         except BaseException as caught:
-            os.killpg(process.pid, signal.SIGKILL)
+            stop(process.pid)
             process.communicate()
             if isinstance(caught, subprocess.TimeoutExpired):
                 raise LimitError(" ".join(argv[1:3])) from None
             raise
+        finally:
+            _running.discard(process.pid)
     return subprocess.CompletedProcess(argv, process.returncode, out, error)
 
 
@@ -163,7 +185,7 @@ def built(
             asked = _STANDARD.search(text)
             old = asked is None or asked[0][-2:] in {"98", "03", "0x", "11", "14"}
             with Beneath(source) as tree:
-                macros = definitions(tree, unit).defined
+                macros = definitions(tree, unit)[0].defined
             folders = [one for one in _INCLUDE.findall(text) if not one.startswith("/")]
             argv = [
                 nvcc, "--ptx", "-w", "-arch", options.arch, "-std=c++17" if old or asked is None else asked[0],
@@ -181,13 +203,14 @@ def measured(source: Path, options: argparse.Namespace, known: dict[str, Any]) -
     """Port and compile one project; a project that cannot be measured is a result too."""
     started = time.monotonic()
     deadline = started + options.limit
-    record: dict[str, Any] = {"project": source.name, "rocmend": options.commit}
+    record: dict[str, Any] = {"project": source.name, "rocmend": options.commit, "targets": options.target}
     at = "port"
     try:
         folder, prefix = copied(source, options.work / source.name)
         record |= ported(options.rocmend, folder, options, deadline)
         record["digest"] = digest(folder)
-        if options.again == "changed" and known.get("digest") == record["digest"] and compiles(known):
+        same = known.get("digest") == record["digest"] and set(known["targets"]) >= set(options.target)
+        if options.again in {"changed", "nvcc"} and same and compiles(known):
             record |= {name: known[name] for name in ("levels", "units")}
             record["compiled_by"] = known.get("compiled_by", known["rocmend"])
         else:
@@ -195,15 +218,12 @@ def measured(source: Path, options: argparse.Namespace, known: dict[str, Any]) -
             made = verified(options.rocmend, folder, options, deadline)
             units = {path.removeprefix(prefix): one for path, one in made["units"].items() if path.startswith(prefix)}
             record |= {"levels": made["levels"], "units": units}
-        if options.nvcc:
+        originals = [path for path in record["units"] if (source / path).is_file()]
+        if known.get("before", {}).keys() == set(originals):
+            record["before"] = known["before"]  # the original is the same
+        elif options.nvcc and not (options.nvcc_failing and compiles(record)):
             at = "nvcc"
-            originals = [path for path in record["units"] if (source / path).is_file()]
-            before = known.get("before", {})
-            record["before"] = (
-                before
-                if before.keys() == set(originals) and options.keep_before
-                else built(options.nvcc, source, originals, options, deadline)
-            )
+            record["before"] = built(options.nvcc, source, originals, options, deadline)
     except LimitError:
         record["failed"] = f"{at}: not done after {options.limit:g} s"
     except (ValueError, KeyError) as error:
@@ -228,9 +248,11 @@ def records(log: Path) -> Iterator[dict[str, Any]]:
                 yield json.loads(line)
 
 
-def wanted(known: dict[str, Any] | None, again: str) -> bool:
+def wanted(known: dict[str, Any] | None, again: str, targets: Sequence[str]) -> bool:
     """Tell whether a project is measured, given the record that it has."""
-    return known is None or again in {"all", "changed"} or (again == "failing" and not compiles(known))
+    if known is None or again in {"all", "changed"} or not set(targets) <= set(known["targets"]):
+        return True
+    return (again == "failing" and not compiles(known)) or (again == "nvcc" and "before" not in known)
 
 
 def stated(argv: Sequence[str], folder: Path) -> str:
@@ -251,14 +273,19 @@ def main() -> int:
     parser.add_argument("--nvcc", default="", help="compile the originals to PTX with this nvcc")
     parser.add_argument("--arch", default="compute_90", help="what nvcc compiles for")
     parser.add_argument("--cuda-include", action="append", default=[], help="a further folder of headers for nvcc")
-    parser.add_argument("--keep-before", action="store_true", help="do not compile an original with nvcc twice")
+    parser.add_argument("--nvcc-failing", action="store_true", help="only originals of what does not compile ported")
     parser.add_argument("--limit", type=float, default=900, help="seconds a project may take")
     parser.add_argument("--jobs", type=int, default=1, help="projects at once")
     parser.add_argument("--seed", type=int, default=0, help="of the order: what is done when a run ends is a sample")
-    parser.add_argument("--again", choices=["failing", "changed", "all"], default="", help="measure these again, too")
+    parser.add_argument("--most", type=int, help="measure this many, the first in the order")
+    parser.add_argument(
+        "--again", choices=["failing", "changed", "nvcc", "all"], default="", help="measure these again, too"
+    )
     parser.add_argument("--work", type=Path, help="where the copies go")
     parser.add_argument("--keep", action="store_true", help="keep the copies")
     options = parser.parse_args()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, ended)
     options.target = options.target or list(TARGETS)
     options.rocmend = str(Path(sys.executable).parent / "rocmend")
     options.commit = stated(["git", "describe", "--always", "--dirty"], ROOT)
@@ -266,7 +293,8 @@ def main() -> int:
     known = {one["project"]: one for one in records(options.log) if "project" in one}
     paths = [path.resolve() for path in options.paths]
     random.Random(options.seed).shuffle(paths)  # noqa: S311  the order of a sample, no secret
-    todo = [path for path in paths if wanted(known.get(path.name), options.again)]
+    todo = [path for path in paths if wanted(known.get(path.name), options.again, options.target)]
+    todo = todo[: options.most]
     conditions = {
         "projects": len(paths),
         "seed": options.seed,

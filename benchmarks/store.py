@@ -77,6 +77,8 @@ def main() -> None:
             "repeats of a run": lambda: list(store.repeats("77")),
             "a subject, all": lambda: list(store.query(subject="gemm/5")),
             "kinds": store.kinds,
+            "all groups": store.group_names,
+            "the newest 50 groups, counted": lambda: store.groups(50),
             "all groups, counted": store.groups,
             "the last run of a suite": lambda: store.last_group("probe-"),
         }
@@ -87,7 +89,7 @@ def main() -> None:
                 found = search()
                 times.append(time.perf_counter() - begin)
             count = len(found) if isinstance(found, list) else 1
-            print(f"{name:28} {min(times) * 1e3:8.1f} ms  {count:6} found")
+            print(f"{name:30} {min(times) * 1e3:8.1f} ms  {count:6} found")
 
 
 if __name__ == "__main__":

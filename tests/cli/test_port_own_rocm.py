@@ -188,6 +188,15 @@ def test_a_port_that_compiles_less_than_the_project_did_is_refused(installed: In
     assert installed("port", "verify", str(project), "--level", "compile").code == 1
 
 
+@pytest.mark.slow
+def test_a_project_that_did_not_compile_before_is_said_to_be_untested(installed: Installed, tmp_path: Path) -> None:
+    project = written(tmp_path, {**OWN_FREE, "k.cu": OWN_FREE["k.cu"] + "int wrong = absent;\n"})
+    done = installed("port", str(project), "--apply")
+    told = " ".join((done.out + done.err).split())
+    assert "own in 1 translation unit. None of them compiles as it is, so the port could not be compared" in told
+    assert "undeclared identifier 'absent'" in told
+
+
 OWN_MACRO = {
     "CMakeLists.txt": """project(p LANGUAGES CXX)
 if(BUILD_HIP)
@@ -281,3 +290,82 @@ def test_no_branch_is_dropped_on_a_guess(installed: Installed, tmp_path: Path, n
     data = json.loads(installed("port", str(project), "--json").out)["data"]
     assert name not in data["analysis"].get("macros", {})
     assert any("__ballot_sync" in one["snippet"] for one in found(installed, project))
+
+
+BUILT_BY_TORCH = {
+    "setup.py": """import torch
+from setuptools import setup
+from torch.utils.cpp_extension import BuildExtension, CUDAExtension
+
+for_rocm = torch.version.hip is not None
+setup(name="x", ext_modules=[CUDAExtension("x", ["a.cu", "b.cu"])], cmdclass={"build_ext": BuildExtension})
+""",
+    "a.cu": """#include <ATen/cuda/CUDAContext.h>
+#include <cuda_fp16.h>
+#include "both.h"
+__global__ void k(__half* x) { x[threadIdx.x] = x[0]; }
+void run(__half* x) {
+  cudaStream_t stream = at::cuda::getCurrentCUDAStream();
+#ifdef USE_ROCM
+  k<<<1, 64, 0, stream>>>(x);
+#else
+  k<<<1, 32, 0, stream>>>(x);
+#endif
+}
+""",
+    "b.cu": """#include <cuda_runtime.h>
+void fetch(void* x, cudaMemLocation where) { cudaMemPrefetchAsync(x, 4, where, 0, 0); }
+""",
+    "both.h": """#pragma once
+#ifdef __CUDACC__
+#define DEVICE __host__ __device__
+#else
+#define DEVICE
+#endif
+DEVICE inline int twice(int v) { return v + v; }
+""",
+}
+
+
+def rewritten(installed: Installed, project: Path, *options: str) -> set[str]:
+    done = installed("port", str(project), "--format", "jsonl", *options)
+    return {one["path"] for one in map(json.loads, done.out.splitlines()) if one["outcome"] == "auto"}
+
+
+def test_what_pytorchs_build_translates_for_rocm_is_left_as_it_is(installed: Installed, tmp_path: Path) -> None:
+    """The project compiles on ROCm: a header of names in each source is nothing that anyone would merge."""
+    project = written(tmp_path, BUILT_BY_TORCH)
+    assert rewritten(installed, project) == {"b.cu"}
+    assert installed("port", str(project), "--apply", "--no-compile").code in {0, 1}
+    assert (project / "a.cu").read_text() == BUILT_BY_TORCH["a.cu"]
+    assert (project / "both.h").read_text() == BUILT_BY_TORCH["both.h"]
+    assert rewritten(installed, project, "--no-cache") == set()
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "also"),
+    [
+        ("CMakeLists.txt", "project(x LANGUAGES CXX CUDA)\nadd_library(x a.cu b.cu)\n", {"a.cu", "both.h"}),
+        ("setup.py", BUILT_BY_TORCH["setup.py"].replace("torch.version.hip is not None", "False"), set()),
+        ("c.cu", "#ifdef __CUDACC__\n#include <cuda_pipeline.h>\n#endif\n", set()),
+    ],
+)
+def test_another_build_needs_the_names(
+    installed: Installed, tmp_path: Path, path: str, text: str, also: set[str]
+) -> None:
+    """CMake translates nothing; a project whose sources have branches for ROCm supports it whatever setup.py says."""
+    project = written(tmp_path, {**BUILT_BY_TORCH, path: text})
+    assert rewritten(installed, project) - {path, "c.cu"} == {"b.cu"} | also
+
+
+def test_a_project_without_support_for_rocm_gets_the_names(installed: Installed, tmp_path: Path) -> None:
+    plain = {
+        name: text.replace("USE_ROCM", "OTHER").replace("version.hip", "x") for name, text in BUILT_BY_TORCH.items()
+    }
+    project = written(tmp_path, plain)
+    assert rewritten(installed, project) >= {"a.cu", "b.cu"}
+    assert "push_macro" not in (project / "both.h").read_text()
+    assert installed("port", str(project), "--apply", "--no-compile").code in {0, 1}
+    assert "push_macro" not in (project / "both.h").read_text()
+    assert "cuda_to_hip.h" in (project / "a.cu").read_text()
+    assert rewritten(installed, project, "--no-cache") == set()

@@ -156,6 +156,16 @@ def test_evidence_is_sent_shown_kept_and_counted(tmp_path: Path) -> None:
     assert matrix["records"] == 3
 
 
+def test_a_run_is_named_by_a_beginning_of_its_id(tmp_path: Path) -> None:
+    keep_probes(tmp_path / "kept.sqlite", 3)
+    store = ("--store", "kept.sqlite")
+    made = run("share", "--archive", "sent.zip", "--run", "prob", *store, "--json", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    assert msgspec.json.decode(made.stdout)["data"]["evidence"] == 3
+    compared = run("probe", "diff", "prob", "last", *store, "--json", cwd=tmp_path)
+    assert msgspec.json.decode(compared.stdout)["data"]["same"] == 3
+
+
 def test_what_this_store_made_itself_counts_once(tmp_path: Path) -> None:
     keep_probes(tmp_path / "mine.sqlite", 3)
     mine = ("--store", "mine.sqlite")

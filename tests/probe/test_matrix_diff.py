@@ -94,5 +94,8 @@ def test_groups_come_from_the_store(evidence: Make, tmp_path: Path) -> None:
         store.add(evidence("b:float32", group="probe-2"))
         assert list(load_group(store, "probe-1")) == ["a:float32"]
         assert len(load_group(store, "last")) == 1
+        assert list(load_group(store, "probe-2")) == ["b:float32"]
+        with pytest.raises(UsageError, match="several runs begin with 'probe'"):
+            load_group(store, "probe")
         with pytest.raises(UsageError, match="probe-3"):
             load_group(store, "probe-3")

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import msgspec
@@ -111,6 +112,42 @@ def test_a_run_on_the_cpu_in_every_format(tmp_path: Path) -> None:
     compared = invoke("probe", "diff", group, "last", "--store", store, "--json")
     assert compared.exit_code == 0
     assert json.loads(compared.stdout)["data"]["same"] == 1
+
+
+CATALOGUE = """
+from rocmend.probe.case import Case
+from rocmend.probe.registry import Family, registry
+
+registry.load()
+family = Family("plan", tags=())
+for name in {names}:
+    family.probe("plan-" + name, "it doubles", ("float32",))(lambda ctx: Case(lambda x: x * 2, (ctx.randn(100),)))
+"""
+
+
+@pytest.mark.cpu
+def test_a_run_goes_on_with_what_it_was_begun_for_whatever_the_catalogue_has_by_now(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+
+    def probe(names: str, *words: str) -> dict[str, Any]:
+        (tmp_path / "sitecustomize.py").write_text(CATALOGUE.format(names=list(names)))
+        done = subprocess.run(
+            [Path(sys.executable).with_name("rocmend"), "probe", *words, "--store", tmp_path / "e.sqlite", "--json"],
+            env={**os.environ, "PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode in {0, 1}, done.stderr
+        data: dict[str, Any] = json.loads(done.stdout)["data"]
+        return data
+
+    begun = probe("ab", "--device", "cpu", "--select", "plan-*")
+    assert [one["subject"] for one in begun["results"]] == ["plan-a:float32", "plan-b:float32"]
+    again = probe("ac", "--resume", "last")
+    assert [one["subject"] for one in again["results"]] == ["plan-a:float32", "plan-b:float32"]
+    with Store.open(tmp_path / "e.sqlite") as store:  # as a run that was cut short
+        store.remove([row.id for row in store.query() if row.evidence.subject == "plan-b:float32"])
+    again = probe("ac", "--resume", "last")
+    assert [one["subject"] for one in again["results"]] == ["plan-a:float32"]
+    assert again["not_run"] == ["plan-b:float32"]
 
 
 @pytest.mark.cpu

@@ -99,8 +99,10 @@ def test_a_run_is_resumed_where_it_ended(faults: dict[str, str], tmp_path: Path)
     starts.mkdir()
     env = {**faults, "ROCMEND_TEST_COUNT": str(starts)}
     with Store.open(tmp_path / "evidence.sqlite") as store:
-        first = run_probes(["fault-counted"], device="cpu", env=env, store=store, isolate=True)
-        again = run_probes(["fault-counted", "fault-none"], device="cpu", env=env, store=store, resume="last")
+        both = ["fault-counted", "fault-none"]
+        first = run_probes(both, device="cpu", env=env, store=store, isolate=True)
+        store.remove([row.id for row in store.query() if row.evidence.subject.startswith("fault-none")])
+        again = run_probes(both, device="cpu", env=env, store=store, resume="last")
     assert len(list(starts.iterdir())) == 1
     assert (again.group, again.resumed) == (first.group, 1)
     assert [result.detail["process"] for result in again.results] == ["own", "shared"]

@@ -109,10 +109,14 @@ def test_ls_as_lines(rocmend: Make, filled: list[str]) -> None:
 
 
 @pytest.mark.usefixtures("filled")
-def test_ls_groups(rocmend: Make) -> None:
+def test_ls_groups(rocmend: Make, evidence: Make, tmp_path: Path) -> None:
     (group,) = msgspec.json.decode(rocmend("store", "ls", "--groups", "--json").out)["data"]
     assert (group["group"], group["verdicts"]) == ("sdma", {"hang": 1, "crash": 1})
     assert "1 hang, 1 crash" in rocmend("store", "ls", "--groups").out
+    with Store.open(tmp_path / "home" / "evidence.sqlite") as store:
+        store.add(evidence(group="probe-2", started_at="2026-03-05T00:00:00Z"))
+    shown = rocmend("store", "ls", "--groups", "--limit", "1").out
+    assert ("probe-2" in shown, "sdma" in shown, "--limit 0" in shown) == (True, False, True)
 
 
 def test_show_tells_all(rocmend: Make, filled: list[str]) -> None:

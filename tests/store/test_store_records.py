@@ -141,6 +141,24 @@ def test_repeats_and_groups_are_counted(store: Store, evidence: Make) -> None:
     assert (two.group, two.count) == ("two", 1)
 
 
+def test_a_run_is_named_without_reading_all_of_its_records(store: Store, evidence: Make) -> None:
+    store.add(evidence(group="bench-gemm-1"))
+    store.add(evidence(group="bench-gemm-1", verdict=Verdict.HANG))
+    rows = [(f"{n:026d}", "probe", "a", "1", "pass", "cpu", None, f"probe-{n // 2000}", "{}") for n in range(6000)]
+    with store._session.transaction() as database:
+        database.executemany("INSERT INTO evidence VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+    steps: list[int] = []
+    with store._session.reading() as database:
+        database.set_progress_handler(lambda: steps.append(1), 100)  # each 100 instructions of SQLite
+        assert store.group_names() == ["bench-gemm-1", "probe-0", "probe-1", "probe-2"]
+        assert (store.group_names("bench-", "shared-"), store.group_names("probe-1")) == (["bench-gemm-1"], ["probe-1"])
+        (newest,) = store.groups(limit=1)
+        database.set_progress_handler(None, 0)
+    assert (newest.group, newest.verdicts) == ("bench-gemm-1", {"pass": 1, "hang": 1})
+    assert len(steps) < 20  # 6,000 records are 300 and more
+    assert [one.count for one in store.groups()] == [2, 2000, 2000, 2000]
+
+
 def test_a_machine_is_kept_once(store: Store, evidence: Make, machine: Make) -> None:
     first = store.add(evidence(), machine=machine(kernel__release="6.17", memory__available_bytes=1))
     same = machine(captured_at="2026-03-02T00:00:00+00:00", kernel__release="6.17", memory__available_bytes=2)

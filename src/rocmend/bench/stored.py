@@ -87,8 +87,9 @@ def run_named(store: Store, name: str, subject: str) -> str:
         return find_run(store, name, kinds=kinds, subject=subject, what="run of a benchmark")
     if tilde and not (count.isdecimal() and len(count) < _MOST_DIGITS):
         raise UsageError(subject, f"{name[:80]!r} is no run.", next_step=f"Write {asked}~1 for the one before.")
-    own = [group.group for group in store.groups() if group.group.startswith(f"{KIND}-")]
-    own.sort(key=lambda group: group.split("-", 2)[-1], reverse=True)  # by the time of their start
+    own = sorted(
+        store.group_names(f"{KIND}-"), key=lambda group: group.split("-", 2)[-1], reverse=True
+    )  # by the time of their start
     if asked == "last" and not own:
         raise UsageError(subject, "the store has no run of a benchmark.", next_step="`rocmend bench gemm` makes one.")
     suite = own[0].split("-")[1] if asked == "last" else asked

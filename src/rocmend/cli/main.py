@@ -57,7 +57,7 @@ _GROUPS = {
 
 _SECTIONS = {
     "Start here": ("check", "demo"),
-    "Understand": ("doctor", "machine", "wheel", "targets", "kb"),
+    "Understand": ("doctor", "explain", "machine", "wheel", "targets", "kb"),
     "Fix": ("env", "lab"),
     "Measure": ("bench", "compare", "report"),
     "Prove": ("probe", "kernels", "store", "share"),

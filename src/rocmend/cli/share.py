@@ -98,7 +98,7 @@ def newest_benchmarks(store: Store) -> list[Benchmarked]:
     from rocmend.core.verdict import Verdict
 
     found = []
-    for suite in sorted({group.group.split("-")[1] for group in store.groups() if group.group.startswith("bench-")}):
+    for suite in sorted({name.split("-")[1] for name in store.group_names("bench-")}):
         group = store.last_group(f"bench-{suite}-") or ""
         records = [row.evidence for row in store.query(kind="bench", group=group)]
         told = [record for record in records if record.verdict not in {Verdict.SKIPPED, Verdict.UNSUPPORTED}]
@@ -133,26 +133,23 @@ def chosen_records(store: Store | None, groups: Sequence[str]) -> list[StoredEvi
     from rocmend.core.evidence import KINDS
     from rocmend.core.suggest import unknown
     from rocmend.store.exchange import is_own
+    from rocmend.store.runs import find_run
 
     if store is None:
         if groups:
             raise unknown("--run", "run", groups[0], [], listed="rocmend store ls --groups")
         return []
-    names = list(groups)
+    names = [find_run(store, name, kinds=(), subject="--run", what="run") for name in groups]
     if not names:
         for kind in KINDS:
             own = (row.evidence.group for row in store.query(kind=kind, limit=_NEWEST) if is_own(row.evidence))
             names.append(next(own, ""))
-        suites = {group.group.split("-")[1] for group in store.groups() if group.group.startswith("bench-")}
+        suites = {name.split("-")[1] for name in store.group_names("bench-")}
         names += [store.last_group(f"bench-{suite}-") or "" for suite in sorted(suites)]
         names = [name for name in names if name]
     found: list[StoredEvidence] = []
     for name in dict.fromkeys(names):
-        rows = list(store.query(group=name))
-        if not rows:
-            known = [group.group for group in store.groups()]
-            raise unknown("--run", "run", name, known, listed="rocmend store ls --groups")
-        found += rows
+        found += store.query(group=name)
     return found
 
 

@@ -136,6 +136,11 @@ def _refuse_less(
         count = count_text(found.units, "translation unit")
         untested = f"Whether that still compiles was not tested for {found.untold} of them: {found.why_not}"
         return f"The project has code for ROCm of its own in {count}. {untested}"
+    if not found.lost and found.error:
+        what = "None of them compiles" if not found.before else f"{found.units - found.before} of them do not compile"
+        count = count_text(found.units, "translation unit")
+        untested = f"{what} as it is, so the port could not be compared there. {found.error}"
+        return f"The project has code for ROCm of its own in {count}. {untested}"
     if not found.lost:
         return ""
     paths = list(dict.fromkeys(one.path for one in found.lost))

@@ -9,7 +9,9 @@ import msgspec
 from rocmend.core.errors import UsageError
 from rocmend.core.evidence import Evidence
 from rocmend.core.verdict import Verdict
-from rocmend.probe.records import kept_run
+from rocmend.probe.records import KIND, kept_run
+from rocmend.store.exchange import SHARED
+from rocmend.store.runs import LISTED, find_run
 from rocmend.store.store import Store
 
 TIME_RATIO = 1.5
@@ -98,16 +100,16 @@ def load_group(store: Store, group: str) -> dict[str, Evidence]:
 
     Args:
         store: Where they are.
-        group: The run's id, or ``last`` for the newest one.
+        group: The run's id, a beginning that no other id has, or ``last`` for the newest one.
 
     Raises:
         UsageError: The store has no such run.
     """
+    if group != "last":
+        group = find_run(store, group, kinds=[f"{KIND}-", SHARED], subject="probe diff", what="run of probes")
     group, found = kept_run(store, group)
     if not found:
-        raise UsageError(
-            "probe diff", f"the store has no run {group!r}.", next_step="`rocmend store ls` lists what it has."
-        )
+        raise UsageError("probe diff", f"{group} is no run of probes.", next_step=f"`{LISTED}` lists what there is.")
     return found
 
 

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 KIND = "probe"
 """The kind of evidence that probes leave."""
 
+PLAN = "plan"
+"""Part of a record's detail: the subjects that its run was begun for."""
+
 QUIET = frozenset({Verdict.PASS, Verdict.SKIPPED})
 """Verdicts that speak of nothing wrong."""
 

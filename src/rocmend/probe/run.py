@@ -18,7 +18,7 @@ from rocmend.core.version import version_text
 from rocmend.probe.evidence import artifacts_of, evidence_of
 from rocmend.probe.knowledge import ids_for
 from rocmend.probe.launch import START, Launcher
-from rocmend.probe.records import KIND, QUIET, ProbeRun, Subject, kept_run, subject_of
+from rocmend.probe.records import KIND, PLAN, QUIET, ProbeRun, Subject, subject_of
 from rocmend.probe.registry import Probe, problems, select
 from rocmend.runner.interpreter import importable, interpreter_of
 from rocmend.store import runs
@@ -71,7 +71,8 @@ def run_probes(  # noqa: PLR0913  each of them is an option of the command
         isolate: Each probe gets a process of its own, torch's import included.
         on_start: Told of each probe as it begins, and of the start-up before them.
         on_result: Told of each result as it comes.
-        resume: Id of a run to go on with, or ``last``; what it has finished is not run again.
+        resume: Id of a run to go on with, or ``last``; what it has finished is not run again, and nothing is run that
+            it was not begun for: the catalogue may have changed.
         command: The command line, kept with the records.
 
     Raises:
@@ -81,7 +82,7 @@ def run_probes(  # noqa: PLR0913  each of them is an option of the command
     if jobs < 1:
         raise UsageError("probe", f"--jobs must be at least 1, got {jobs}.")
     pairs = select(selection, dtypes)
-    group, finished = _finished(store, resume)
+    group, finished, plan = _finished(store, resume)
     tell = on_start or (lambda _name, _done, _total: None)
     with importable() as home:
         launcher = Launcher(
@@ -97,7 +98,7 @@ def run_probes(  # noqa: PLR0913  each of them is an option of the command
             tell(START, 0, len(pairs))
             subject = launcher.start(device, lambda: False)
             run = _Run(launcher, subject, group, store, machine, knowledge, tell, on_result, command)
-            return run.all(pairs, finished)
+            return run.all(pairs, finished, plan)
         finally:
             launcher.close()
 
@@ -107,14 +108,22 @@ def new_group() -> str:
     return f"probe-{dt.datetime.now(dt.UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
 
 
-def _finished(store: Store | None, group: str | None) -> tuple[str, dict[str, Evidence]]:
-    """Return a run's id and what it has finished, by subject; what the harness failed at is run again."""
+def _finished(store: Store | None, group: str | None) -> tuple[str, dict[str, Evidence], frozenset[str]]:
+    """Return a run's id, what it has finished, by subject, and what it was begun for.
+
+    What the harness failed at is run again.
+    """
     if group is None:
-        return new_group(), {}
+        return new_group(), {}, frozenset()
     if store is None:
         raise UsageError("--resume", "a run can only be resumed from a store.")
-    group, found = kept_run(store, find_run(store, group))
-    return group, {name: evidence for name, evidence in found.items() if evidence.verdict is not Verdict.INFRA}
+    group = find_run(store, group)
+    found: dict[str, Evidence] = {}
+    plan: frozenset[str] = frozenset()
+    for row in store.query(kind=KIND, group=group):
+        found.setdefault(row.evidence.subject, row.evidence)
+        plan = frozenset(map(str, row.evidence.detail.get(PLAN, ()))) or plan
+    return group, {name: one for name, one in found.items() if one.verdict is not Verdict.INFRA}, plan
 
 
 def find_run(store: Store, name: str) -> str:
@@ -164,15 +173,24 @@ class _Run:
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._done = 0
+        self._names: list[str] = []
+        self._planned = False
 
-    def all(self, pairs: list[tuple[Probe, str]], finished: Mapping[str, Evidence]) -> ProbeRun:
-        """Run all that is not finished."""
-        names = [subject_of(probe.id, dtype) for probe, dtype in pairs]
+    def all(
+        self, pairs: list[tuple[Probe, str]], finished: Mapping[str, Evidence], plan: frozenset[str] = frozenset()
+    ) -> ProbeRun:
+        """Run all that is not finished; of a run that is gone on with, nothing that it was not begun for."""
+        pairs = [(probe, dtype) for probe, dtype in pairs if not plan or subject_of(probe.id, dtype) in plan]
+        there = [subject_of(probe.id, dtype) for probe, dtype in pairs]
+        names = self._names = [
+            *there,
+            *sorted(plan.difference(there)),
+        ]  # those that the catalogue lacks by now come last
         results = {name: finished[name] for name in names if name in finished}
         resumed = len(results)
         self._done = resumed
-        waiting = [pair for pair, name in zip(pairs, names, strict=True) if name not in finished][::-1]
-        total = len(pairs)
+        waiting = [pair for pair, name in zip(pairs, there, strict=True) if name not in finished][::-1]
+        total = len(names)
         with ThreadPoolExecutor(self.launcher.jobs) as pool:
             running: set[Future[Evidence]] = set()
             try:
@@ -215,6 +233,10 @@ class _Run:
             return evidence  # it was cut short, and is run again when the run goes on
         if self.store is not None:
             artifacts = artifacts_of(result) if evidence.verdict not in QUIET else {}
+            with self._lock:
+                if not self._planned:  # one record of each part has it
+                    evidence = msgspec.structs.replace(evidence, detail={**evidence.detail, PLAN: self._names})
+                    self._planned = True
             self.store.add(evidence, machine=self.machine, artifacts=artifacts)
         with self._lock:
             self._done += 1

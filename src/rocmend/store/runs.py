@@ -23,14 +23,14 @@ def find_run(store: Store, name: str, *, kinds: Sequence[str], subject: str, wha
     Args:
         store: Where it is.
         name: Its id, or a beginning that no other id has.
-        kinds: How the ids begin among which it is looked for: ``bench-``, ``shared-``.
+        kinds: How the ids begin among which it is looked for: ``bench-``, ``shared-``; none for all.
         subject: What the error is about: ``--resume``.
         what: What such a run is called: ``run of a benchmark``.
 
     Raises:
         UsageError: No run has such an id, or several begin so.
     """
-    known = [group.group for group in store.groups() if group.group.startswith(tuple(kinds))]
+    known = store.group_names(*kinds)
     if name in known:
         return name
     found = [group for group in known if name and group.startswith(name)]

@@ -42,6 +42,30 @@ _PAGE_ROWS = 200
 
 _MAX_NAME_CHARS = 255
 
+# From one run to the next, and from one verdict of it to the next, by the index: GROUP BY would read all of it.
+_RUNS = """
+    WITH RECURSIVE runs (run, till) AS (
+        SELECT min(run), ?2 FROM evidence WHERE run >= ?1 AND run < ?2
+        UNION ALL
+        SELECT (SELECT min(run) FROM evidence WHERE run > runs.run AND run < till), till FROM runs WHERE run IS NOT NULL
+    )
+"""
+_COUNTED = "SELECT run, verdict, COUNT(*) FROM evidence WHERE {} GROUP BY run, verdict"
+_NAMES = f"{_RUNS} SELECT run FROM runs WHERE run != ''"  # noqa: S608  our own words
+_ENDS = f"""
+    {_RUNS}, pairs (run, verdict) AS (
+        SELECT run, (SELECT min(verdict) FROM evidence WHERE evidence.run = runs.run) FROM runs WHERE run != ''
+        UNION ALL
+        SELECT run, (SELECT min(verdict) FROM evidence WHERE evidence.run = pairs.run AND verdict > pairs.verdict)
+        FROM pairs WHERE verdict IS NOT NULL
+    )
+    SELECT
+        run,
+        (SELECT min(id) FROM evidence WHERE evidence.run = pairs.run AND evidence.verdict = pairs.verdict),
+        (SELECT max(id) FROM evidence WHERE evidence.run = pairs.run AND evidence.verdict = pairs.verdict)
+    FROM pairs WHERE verdict IS NOT NULL
+"""  # noqa: S608  our own words
+
 
 class Store:
     """A store of evidence; make one with :meth:`open` and use it as a context manager.
@@ -326,18 +350,34 @@ class Store:
         ((found,),) = self._session.rows(statement, (beginning, beginning + "~"))
         return None if found is None else str(found)
 
-    def groups(self) -> list[StoredGroup]:
-        """Return the probe runs and experiments that have records, the newest first."""
-        rows = self._session.rows(
-            "SELECT run, verdict, COUNT(*), MIN(id), MAX(id) FROM evidence WHERE run != '' GROUP BY run, verdict", ()
-        )
-        found: dict[str, StoredGroup] = {}
-        for name, verdict, count, first, last in rows:
-            old = found.get(name, StoredGroup(name, first, last, {}))
-            found[name] = StoredGroup(
-                name, min(old.first, first), max(old.last, last), {**old.verdicts, verdict: count}
-            )
-        return sorted(found.values(), key=lambda group: group.last, reverse=True)
+    def group_names(self, *beginnings: str) -> list[str]:
+        """Return the ids of the groups that begin with one of these, by name; of all where none is given."""
+        found: dict[str, None] = {}
+        for beginning in beginnings or ("",):
+            rows = self._session.rows(_NAMES, (beginning, f"{beginning}\U0010ffff"))
+            found.update(dict.fromkeys(str(name) for (name,) in rows))
+        return list(found)
+
+    def groups(self, limit: int | None = None) -> list[StoredGroup]:
+        """Return the probe runs and experiments that have records, the newest first.
+
+        Args:
+            limit: At most this many: the others are not counted.
+        """
+        ends: dict[str, tuple[str, str]] = {}
+        for name, first, last in self._session.rows(_ENDS, ("", "\U0010ffff")):
+            old = ends.get(name, (first, last))
+            ends[name] = min(old[0], first), max(old[1], last)
+        newest = sorted(ends, key=lambda name: ends[name][1], reverse=True)
+        listed = newest[:limit]
+        counts: dict[str, dict[str, int]] = {name: {} for name in listed}
+        if limit is None:
+            rows = self._session.rows(_COUNTED.format("run != ''"), ())
+        else:
+            rows = [row for name in listed for row in self._session.rows(_COUNTED.format("run = ?"), (name,))]
+        for name, verdict, count in rows:
+            counts.setdefault(name, {})[verdict] = count
+        return [StoredGroup(name, *ends[name], counts[name]) for name in listed]
 
     def machine(self, content_hash: str) -> Machine:
         """Return a machine snapshot.

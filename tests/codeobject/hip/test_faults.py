@@ -45,6 +45,10 @@ def test_a_compiler_that_stands_still_is_ended_long_before_its_time(
     [
         ("kill -SEGV $$", "signal 11"),
         ("echo 'fatal error: error in backend: Cannot select: t1' >&2; kill -ABRT $$", "Cannot select"),
+        (
+            "echo 'clang: error: clang frontend command failed with exit code 139' >&2; exit 139",
+            "no error of the source",
+        ),
         ("exit 70", "exit status 70"),
         ("head -c 4000 /dev/urandom >&2; exit 1", "nothing that can be read"),
         ("yes 'note: again' >&2", "without an end"),

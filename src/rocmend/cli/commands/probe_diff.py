@@ -15,6 +15,7 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
     "diff",
     examples=(
         ("rocmend probe diff probe-20261101-101500-3f2a last", "the newest run against an earlier one"),
+        ("rocmend probe diff probe-20261101 last", "a beginning of an id is enough where no other run has it"),
         ("rocmend probe diff A B --store team.sqlite", "two runs of another store, perhaps of two machines"),
     ),
 )

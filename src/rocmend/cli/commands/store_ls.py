@@ -78,9 +78,10 @@ def command(
     if kind is not None and kind not in known:
         raise unknown("--kind", "kind of evidence", kind, known)
     if groups:
-        found = store.groups() if store else []
+        runs = store.groups(limit + 1 if limit else None) if store else []
+        found, more = runs[: limit or None], bool(limit) and len(runs) > limit
         others = {"jsonl": lambda: json_lines(found)}
-        finish(Outcome("store ls", found), output_format, lambda: groups_document(found), others=others)
+        finish(Outcome("store ls", found), output_format, lambda: groups_document(found, more=more), others=others)
     records = (
         store.query(
             kind=kind,

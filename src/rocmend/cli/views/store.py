@@ -87,7 +87,7 @@ def _nothing(title: str, *, narrowed: bool) -> Document:
     return Document(title, summary, Tone.MUTED)
 
 
-def groups_document(groups: Sequence[StoredGroup]) -> Document:
+def groups_document(groups: Sequence[StoredGroup], *, more: bool = False) -> Document:
     """Lay out the runs: of probes, benchmarks and experiments."""
     if not groups:
         return _nothing("Kept runs", narrowed=False)
@@ -97,7 +97,8 @@ def groups_document(groups: Sequence[StoredGroup]) -> Document:
     ]
     grid = table(["id", "records", "verdicts", "first record", "last record"], rows)
     footer = "Times are UTC. `rocmend store ls --group ID` lists a run's records."
-    return Document("Kept runs", count_text(len(groups), "run") + ".", blocks=(grid,), footer=footer)
+    summary = f"The newest {len(groups)} runs; `--limit 0` lists all." if more else f"{count_text(len(groups), 'run')}."
+    return Document("Kept runs", summary, blocks=(grid,), footer=footer)
 
 
 def _verdict_cell(verdict: Verdict) -> Cell:

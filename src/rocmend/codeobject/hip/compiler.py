@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from rocmend.codeobject.hip.diagnostics import missing_headers, read_diagnostics
 from rocmend.codeobject.hip.headers import STAND_IN_SAYS, STAND_INS, how_to_get
 from rocmend.codeobject.hip.options import Device, device
 from rocmend.codeobject.hip.records import Diagnostic, Failure, HipFailure, HipObject, Level, Syntax
-from rocmend.codeobject.hip.toolchain import Toolchain, find_toolchain
+from rocmend.codeobject.hip.toolchain import KIND_VARIABLE, Toolchain, find_toolchain
 from rocmend.codeobject.notes import read_kernels
 from rocmend.codeobject.reader import BytesReader
 from rocmend.core.errors import DataError
@@ -67,6 +68,7 @@ def compile_hip(  # noqa: PLR0913  a compilation has as many settings as it has
     include_dirs: Sequence[Path] = (),
     options: Sequence[str] = (),
     within: Sequence[Path] = (),
+    relocatable: bool = False,
     time_limit_s: float = TIME_LIMIT_S,
     cache: bool = True,
     toolchain: Toolchain | None = None,
@@ -86,6 +88,7 @@ def compile_hip(  # noqa: PLR0913  a compilation has as many settings as it has
             default and ours).
         within: Folders that the source and its headers lie in, where they are a stranger's: a source that reads a
             file outside of them, the folders of headers and those of installed software is refused.
+        relocatable: What is not defined here is device code of other units: the code object is not complete.
         time_limit_s: Of everything together.
         cache: Take what was compiled before from the same bytes (headers outside the toolchain included), and keep
             what is compiled now.
@@ -116,11 +119,12 @@ def compile_hip(  # noqa: PLR0913  a compilation has as many settings as it has
         # what was compiled before may have read files outside of these folders
         confined = tuple(f"within {Path(one).absolute()}" for one in within)
         name = str(source) if isinstance(source, Path) else ""
-        key = key_of(tools.fingerprint, name, data, (*job.options, *confined))
+        linked = ("relocatable",) if relocatable else ()
+        key = key_of(tools.fingerprint, name, data, (*job.options, *confined, *linked))
         known = store.find(key) if store else None
         if known is not None:
             return _confined(job, known, (), ()) if within else known
-        made, used = _compile(job)
+        made, used = _compile(job, relocatable=relocatable)
         if within:
             made = _confined(job, made, used, (*within, *include_dirs))
         if store and isinstance(made, HipObject):
@@ -214,7 +218,7 @@ def _job(  # noqa: PLR0917, PLR0913  the parts of a record
     return _Job(tools, made_for, file, folder, names, options, clock, clock.now() + time_limit_s, started)
 
 
-def _compile(job: _Job) -> tuple[HipObject | HipFailure, tuple[Path, ...]]:
+def _compile(job: _Job, *, relocatable: bool) -> tuple[HipObject | HipFailure, tuple[Path, ...]]:
     """Compile, assemble, link and read the result; return it with the files that the source included."""
     assembly, object_file, code = (job.folder / name for name in ("source.s", "source.o", "source.hsaco"))
     listed = job.folder / "source.d"
@@ -234,7 +238,8 @@ def _compile(job: _Job) -> tuple[HipObject | HipFailure, tuple[Path, ...]]:
         # an instruction in the source that the target does not have: only clang itself knows the line it stands in
         again = _run(job, [*compile_only, "-Xclang", "-emit-obj", "-o", str(object_file), str(job.source)])
         return _refused(job, "the assembler", assembled if again.ok else again), ()
-    linked = _run(job, [*job.toolchain.linker, "-shared", "--no-undefined", str(object_file), "-o", str(code)])
+    undefined = "--noinhibit-exec" if relocatable else "--no-undefined"  # they are hidden: no other option is enough
+    linked = _run(job, [*job.toolchain.linker, "-shared", undefined, str(object_file), "-o", str(code)])
     if not linked.ok or not code.is_file():
         return _refused(job, "the linker", linked), ()
     data = code.read_bytes()
@@ -316,6 +321,9 @@ def _told(job: _Job, text: str) -> tuple[tuple[Diagnostic, ...], tuple[str, ...]
     return tuple(one for one in said if not one.message.startswith(STAND_IN_SAYS)), tuple(sorted(names))
 
 
+_CRASH = re.compile(r"frontend command failed|unable to execute command")
+"""What clang's driver says where the compiler that it started did not end by itself."""
+
 # -- failures ----------------------------------------------------------------------------------------------------------
 
 
@@ -337,10 +345,12 @@ def _refused(job: _Job, tool: str, said: CommandResult) -> HipFailure:
         return _failure(job, Failure.CRASHED, f"{said.argv[0]} does not start: {said.stderr or said.ending}.", text)
     if said.ending is Ending.FLOODED:
         return _failure(job, Failure.CRASHED, f"{tool} printed without an end and was ended.", text[-_LOG_BYTES:])
-    if said.signal is not None or not errors:
+    if said.signal is not None or all(_CRASH.search(one.message) for one in errors):
         how = f"signal {said.signal}" if said.signal is not None else f"exit status {said.exit_code}"
         about = f": {errors[0].message}" if errors else " and said nothing that can be read"
-        return _failure(job, Failure.CRASHED, f"{tool} ended with {how}{about}.", text)
+        message = f"{tool} ended with {how}{about}."
+        itself = f"It failed in itself, which is no error of the source: name another one in {KIND_VARIABLE}."
+        return _failure(job, Failure.CRASHED, message, text, next_step="" if "in backend" in text else itself)
     absent = missing_headers(diagnostics)
     if absent:
         return _failure(job, Failure.MISSING_HEADER, " ".join(how_to_get(one) for one in absent), text)

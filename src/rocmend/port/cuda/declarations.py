@@ -92,6 +92,7 @@ _BEFORE_DECLARATION = frozenset((b";", b"{", b"}", b"(", b",", b":", b">", b"]",
 _MOST_WORDS = 400
 """In a declaration's type."""
 _POINTERS = frozenset((b"*", b"&", b"&&"))
+_OF_POINTER = frozenset((b"const", b"volatile"))
 _RESTRICT = frozenset((b"__restrict__", b"__restrict", b"restrict"))
 
 
@@ -143,10 +144,17 @@ def _before_pointers(tokens: Sequence[Token], index: int) -> tuple[int, bytes]:
         text = tokens[at].text
         if text in _POINTERS:
             pointers.append(text)
-        elif text not in _RESTRICT and not (text == b"const" and tokens[at - 1].text == b"*"):
+        elif text not in _RESTRICT and not (text in _OF_POINTER and _after_pointer(tokens, at)):
             break
         at -= 1
     return at, b"".join(reversed(pointers))
+
+
+def _after_pointer(tokens: Sequence[Token], at: int) -> bool:
+    """Tell whether a qualifier is a pointer's: ``int* __restrict__ const p``, not ``int const p``."""
+    while at > 0 and tokens[at].text in _OF_POINTER | _RESTRICT:
+        at -= 1
+    return tokens[at].text in _POINTERS
 
 
 def _type_words(tokens: Sequence[Token], partner: Mapping[int, int], last: int) -> tuple[int, list[bytes], set[bytes]]:

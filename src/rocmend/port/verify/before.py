@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -47,6 +47,7 @@ class Comparison(NamedTuple):
         before: How many of them compile without it.
         untold: How many of them could not be compiled here.
         why_not: Why not; empty where all were, or there is nothing to compare.
+        error: What the compiler says of the first unit that does not compile without it; empty where all do.
     """
 
     lost: tuple[Lost, ...] = ()
@@ -54,6 +55,7 @@ class Comparison(NamedTuple):
     before: int = 0
     untold: int = 0
     why_not: str = ""
+    error: str = ""
 
 
 def compared(
@@ -89,14 +91,15 @@ def compared(
         untold = {one.unit.path: why for one in made if (why := _not_here(one))}
         why_not = next(iter(untold.values()), "")
         paths = {path for path, _ in good}
+        first = next(_refused(made, untold), "")
         if not good:
-            return Comparison((), len(concerned), 0, len(untold), why_not)
+            return Comparison((), len(concerned), 0, len(untold), why_not, first)
         with ScratchFolder("port") as copy:
             _copied(before, copy, changes)
             with Job(copy, wanted, progress, jobs=jobs) as after:
                 again = [unit for unit in units(after.sources, after.known) if unit.path in paths]
                 lost = tuple(sorted(_lost(compiled(after, again, wanted, tools, "after", generate=False), good, copy)))
-        return Comparison(lost, len(concerned), len(paths), len(untold), why_not)
+        return Comparison(lost, len(concerned), len(paths), len(untold), why_not, first)
 
 
 def _for_rocm(unit: Unit, job: Job) -> bool:
@@ -110,6 +113,13 @@ def _not_here(made: Made) -> str:
         return ""
     absent = result.reason is Failure.MISSING_HEADER and not any(is_of_nvidia(name) for name in result.missing_headers)
     return result.message if absent or result.reason in {Failure.TIMED_OUT, Failure.UNREADABLE} else ""
+
+
+def _refused(made: Sequence[Made], untold: Container[str]) -> Iterator[str]:
+    """Yield what the compiler says of each unit that does not compile, although it could be compiled here."""
+    for one in made:
+        if isinstance(one.result, HipFailure) and one.unit.path not in untold:
+            yield f"{one.unit.path} ({one.target}): {one.result.message}"
 
 
 def _good(made: Sequence[Made]) -> set[tuple[str, str]]:

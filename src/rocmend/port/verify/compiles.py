@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from rocmend.codeobject.hip import Failure, HipFailure, HipObject, Syntax, check_syntax, compile_hip, findings
 from rocmend.codeobject.hip import Level as DiagnosticLevel
 from rocmend.codeobject.hip.headers import DECLARED, STAND_INS, how_to_get, is_of_nvidia
@@ -20,7 +22,7 @@ from rocmend.port.verify.job import Job
 from rocmend.port.verify.records import Evidence, Level, Outcome
 from rocmend.port.verify.result import concluded, not_run
 from rocmend.port.verify.translated import TORCH, translated
-from rocmend.port.verify.units import Unit, folder_of_header, refused, standard, targets_of, torch_folders
+from rocmend.port.verify.units import Unit, folder_of_header, refused, relocatable, standard, targets_of, torch_folders
 
 __all__ = ["Made", "compiled", "run"]
 
@@ -95,7 +97,7 @@ def compiled(  # noqa: PLR0913  a run is told what to compile, for what and how
     torch = torch_folders() if any(unit.torch for unit in units) else []
     root = translated(job, torch) if any(unit.torch for unit in units) else job.root
     torch = [root / TORCH, *torch]
-    work = _Work(job, tools, root, torch, standard(job.tree), generate)
+    work = _Work(job, tools, root, torch, standard(job.tree), generate, relocatable(job.tree))
     tasks: list[Callable[[], Made]] = []
     for unit in units:
         tasks += [_task(work, unit, target) for target in (("", *targets) if generate else targets)]
@@ -114,6 +116,7 @@ class _Work(NamedTuple):
     torch: list[Path]
     standard: str
     generate: bool
+    relocatable: bool
 
 
 def _task(work: _Work, unit: Unit, target: str) -> Callable[[], Made]:
@@ -147,7 +150,21 @@ def _elsewhere(work: _Work, failure: HipFailure) -> str:
 
 
 def _compile(work: _Work, unit: Unit, target: str) -> HipObject | HipFailure | Syntax:
-    """Compile a unit; a header that the project has somewhere is looked for there."""
+    """Compile a unit as each of the project's builds does; return the first failure, or else the first result."""
+    ways = definitions(work.job.tree, unit.path)
+    made = [_compile_with(work, unit, target, ways[0].over(unit.defines))]
+    for way in ways[1:]:
+        if isinstance(made[-1], HipFailure):
+            break
+        made.append(_compile_with(work, unit, target, way.over(unit.defines)))
+    last = made[-1]
+    if isinstance(last, HipFailure) and len(ways) > 1:
+        return msgspec.structs.replace(last, message=f"{last.message} (As in {ways[len(made) - 1].build}.)")
+    return made[0]
+
+
+def _compile_with(work: _Work, unit: Unit, target: str, defines: Mapping[str, str]) -> HipObject | HipFailure | Syntax:
+    """Compile a unit with macros; a header that the project has somewhere is looked for there."""
     job = work.job
     reason = refused(job, unit)
     if reason:
@@ -158,7 +175,6 @@ def _compile(work: _Work, unit: Unit, target: str) -> HipObject | HipFailure | S
     if unit.torch:  # what does not name CUDA is not translated, and stands where it stood
         folders += [*work.torch, (job.root / unit.path).parent, *(job.root / folder for folder in unit.folders)]
     source = root / unit.path
-    defines = definitions(job.tree, unit.path).over(unit.defines)
     for _ in range(_ROUNDS):
         if target and work.generate:
             result: HipObject | HipFailure | Syntax = compile_hip(
@@ -167,6 +183,7 @@ def _compile(work: _Work, unit: Unit, target: str) -> HipObject | HipFailure | S
                 defines=defines,
                 include_dirs=folders,
                 options=(work.standard,),
+                relocatable=work.relocatable,
                 within=(job.root.resolve(), work.translated),
                 cache=job.cache,
                 toolchain=work.tools,
@@ -268,7 +285,10 @@ def _failure(made: Made, failure: HipFailure, size: int) -> Evidence:
     alien = any(is_of_nvidia(header) for header in failure.missing_headers)
     absent = failure.reason is Failure.MISSING_HEADER and not alien
     ours = bool(failure.stand_ins and failure.errors) and _of_stand_ins(failure)
-    undecided = absent or ours or bool(made.elsewhere) or failure.reason in {Failure.TIMED_OUT, Failure.UNREADABLE}
+    # what the back end cannot translate is the source's: an instruction that the target lacks
+    crashed = failure.reason is Failure.CRASHED and not any("in backend" in one.message for one in failure.errors)
+    untold = crashed or failure.reason in {Failure.TIMED_OUT, Failure.UNREADABLE}
+    undecided = absent or ours or bool(made.elsewhere) or untold
     outcome = Outcome.UNKNOWN if undecided else Outcome.BROKEN
     line = next((one.line for one in failure.errors if one.file.endswith(made.unit.path)), 0)
     side = "" if made.target else "host code: "

@@ -1,26 +1,18 @@
-"""What a project's build defines for the compiler on ROCm: its ``setup.py``, or its Makefile."""
+"""What a project's builds define for the compiler on ROCm: read, never executed."""
 
 from __future__ import annotations
 
-import ast
-import contextlib
 import re
-from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from rocmend.core.beneath import Beneath
 from rocmend.core.errors import DataError
-from rocmend.port.nesting import NestingError
-from rocmend.port.python.file import PythonFile
 from rocmend.port.verify.make_definitions import MAKEFILES, make_options
 
-__all__ = ["Definitions", "definitions"]
+__all__ = ["MACRO", "Definitions", "definitions", "listed"]
 
-_OPTION = re.compile(r"-([DU])[ ]?([A-Za-z_]\w*)(?:=([\w.+-]*))?")
-_NAME = re.compile(r"[A-Za-z_]\w*")
-_ASKS = re.compile(r"environ|getenv|argv|debug|profil|verbose|win32|windows|darwin|\bnt\b", re.IGNORECASE)
-"""What a test asks that decides about options which a plain build does not have."""
+MACRO = r"[A-Za-z_]\w*"
 _MAX_BYTES = 4 << 20
 
 
@@ -30,82 +22,78 @@ class Definitions(NamedTuple):
     Attributes:
         defined: Names and values.
         undefined: Names that are not defined, whoever else defines them.
+        build: What compiles a source with them: ``setup.py, extension 'a'``; empty where that is not said.
     """
 
     defined: dict[str, str]
-    undefined: frozenset[str]
+    undefined: frozenset[str] = frozenset()
+    build: str = ""
 
     def over(self, macros: dict[str, str]) -> dict[str, str]:
         """Return macros with these definitions made, and those taken away that are undone."""
         kept = {name: value for name, value in macros.items() if name not in self.undefined}
         return {**kept, **{name: value for name, value in self.defined.items() if name not in self.undefined}}
 
+    def __or__(self, other: object) -> Definitions:
+        """Return both together; the second one's values count."""
+        if not isinstance(other, Definitions):
+            return NotImplemented
+        return Definitions(self.defined | other.defined, self.undefined | other.undefined, self.build or other.build)
 
-def definitions(tree: Beneath, unit: str) -> Definitions:
-    """Return what the nearest ``setup.py`` or Makefile above a unit defines on ROCm; it is read, never executed.
+
+def definitions(tree: Beneath, unit: str) -> tuple[Definitions, ...]:
+    """Return the macros that a project's builds compile a unit with on ROCm.
 
     Args:
         tree: The project's folder.
         unit: The unit's path.
+
+    Returns:
+        One for each extension and CMake target that lists the unit with macros of its own. One where none lists it:
+        what the nearest Makefile or ``setup.py`` defines, and what CMake does for the unit's folder.
     """
+    from rocmend.port.verify import cmake_definitions, setup_definitions
+
+    ways, rest = setup_definitions.of_unit(tree, unit)
+    more, folder = cmake_definitions.of_unit(tree, unit)
+    found: list[Definitions] = []
+    for way in (*ways, *more) or (folder | (_made(tree, unit) or rest),):
+        if not any(one[:2] == way[:2] for one in found):
+            found.append(way)
+    return tuple(found)
+
+
+def _made(tree: Beneath, unit: str) -> Definitions | None:
+    """Read what the nearest Makefile defines, where no ``setup.py`` is as near; of two definitions the last holds."""
     for folder in PurePosixPath(unit).parents:
-        path = (folder / "setup.py").as_posix()
-        makefile = next((one for name in MAKEFILES if tree.is_file(one := (folder / name).as_posix())), "")
-        if not makefile and not tree.is_file(path):
-            continue
-        with contextlib.suppress(OSError, DataError, NestingError):
-            if tree.is_file(path):
-                return _read(PythonFile(path, tree.document(path, _MAX_BYTES)))
-            return _made(tree.document(makefile, _MAX_BYTES), PurePosixPath(unit).relative_to(folder).as_posix())
-        break
-    return Definitions({}, frozenset())
-
-
-def _made(makefile: bytes, unit: str) -> Definitions:
-    """Read what a Makefile defines; of two definitions of a macro the last holds."""
+        if tree.is_file((folder / "setup.py").as_posix()):
+            return None
+        path = next((one for name in MAKEFILES if tree.is_file(one := (folder / name).as_posix())), "")
+        if path:
+            break
+    else:
+        return None
+    try:
+        data = tree.document(path, _MAX_BYTES)
+    except (OSError, DataError):
+        return None
     macros: dict[str, str | None] = {}
-    options = iter(make_options(makefile, unit))
+    options = iter(make_options(data, PurePosixPath(unit).relative_to(folder).as_posix()))
     for word in options:
         kind, rest = word[:2], word[2:] or (next(options, "") if word in {"-D", "-U"} else "")
         name, equals, value = rest.partition("=")
-        if kind in {"-D", "-U"} and _NAME.fullmatch(name):
+        if kind in {"-D", "-U"} and re.fullmatch(MACRO, name):
             macros[name] = None if kind == "-U" else (value if equals else "1")
     undefined = frozenset(name for name, value in macros.items() if value is None)
-    return Definitions({name: value for name, value in macros.items() if value is not None}, undefined)
+    return Definitions({name: value for name, value in macros.items() if value is not None}, undefined, path)
 
 
-def _read(file: PythonFile) -> Definitions:
-    defined: dict[str, str] = {}
-    undefined: set[str] = set()
-    for text in file.on_rocm(file.of(ast.Constant)):
-        if isinstance(text.value, str) and (option := _OPTION.fullmatch(text.value)) and _always(file, text):
-            kind, name, value = option.groups()
-            if kind == "D":
-                defined[name] = "1" if value is None else value
-            else:
-                undefined.add(name)
-    defined |= dict(_pairs(file))
-    return Definitions(defined, frozenset(undefined))
+def listed(unit: str, sources: tuple[str, ...]) -> bool:
+    """Tell whether a build that names sources compiles a unit.
 
-
-def _pairs(file: PythonFile) -> Iterator[tuple[str, str]]:
-    """Yield ``("NAME", None)`` and ``("NAME", "1")`` of lists that are called macros."""
-    for pair in file.on_rocm(file.of(ast.Tuple)):
-        match pair.elts:
-            case [ast.Constant(value=str(name)), ast.Constant(value=str() | None as value)] if _NAME.fullmatch(name):
-                statement = file.source(file.statement(pair)).split("\n", 1)[0]
-                if "macro" in statement and _always(file, pair):
-                    yield name, value or ""
-            case _:
-                pass
-
-
-def _always(file: PythonFile, node: ast.AST) -> bool:
-    """Tell whether no test around a node asks for a variable, an argument or another system."""
-    at: ast.AST | None = node
-    while at is not None:
-        above = file.parent(at)
-        if isinstance(above, ast.If | ast.IfExp) and at is not above.test and _ASKS.search(file.source(above.test)):
-            return False
-        at = above
-    return True
+    Args:
+        unit: Relative to the folder of the build.
+        sources: As the build names them; their beginning may be unknown, and parts may be ``*``.
+    """
+    path = PurePosixPath(unit)
+    return any(path.match(one) for one in (source.lstrip("./") for source in sources) if one)

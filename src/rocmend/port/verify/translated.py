@@ -81,7 +81,7 @@ def _names(path: str, data: bytes) -> bytes:
         for name, other in included.items()
         if other is not None and not other.advice
     }
-    return hipified(data, (), {**hip_names(), **headers}, path=path)
+    return hipified(data, (), {**hip_names(), **headers, b"__CUDACC__": b"__HIPCC__"}, path=path)
 
 
 def _torchs(torch: Sequence[Path]) -> Iterator[tuple[str, bytes]]:

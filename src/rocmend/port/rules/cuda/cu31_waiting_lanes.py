@@ -128,6 +128,13 @@ _SEES_TO_IT = (b"LaunchCooperativeKernel", b"MaxActiveBlocks", b"cudaLaunchAttri
         Case("__device__ void lock(int* mutex) {\n  while (atomicExch(mutex, 1))\n    ;\n}\n", None),
         Case("__device__ void f(volatile int* flags, int i) {\n  while (flags[i] == 0);\n}\n", None),
         Case(
+            (
+                "__global__ void f(volatile int* __restrict__ const last, int* out) {\n  int at;\n  do {\n"
+                "    at = last[blockIdx.x];\n  } while (at < 0);\n  out[blockIdx.x] = at;\n}\n"
+            ),
+            None,
+        ),
+        Case(
             "__global__ void f() {\n  __shared__ volatile int flag;\n  if (threadIdx.x == 0) {\n"
             "    while (flag == 0);\n  } else {\n    flag = 1;\n  }\n}\n",
             None,

@@ -3,7 +3,8 @@
 ## What it does
 
 Finds ``#include`` lines that name headers of the CUDA toolkit, and sources that use CUDA's names with no such line
-(nvcc includes ``cuda_runtime.h`` by itself).
+(nvcc includes ``cuda_runtime.h`` by itself). Nothing is to be done where PyTorch's build compiles a project's CUDA for
+ROCm already, and a source needs no other names than that build translates by itself (hipify).
 
 ## Why it matters
 
@@ -32,6 +33,7 @@ from rocmend.core.records import Severity
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.lexer import BOM, Kind
 from rocmend.port.cuda.names import ambiguous, header_of, hip_names
+from rocmend.port.cuda.torch_names import HEADERS, NAMES, SUPPORTED_BY_TORCH
 from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
@@ -113,6 +115,7 @@ _OWN_RULE = ("mma.h", "cutlass/", "cute/", "cuda/", "cooperative_groups/")
 )
 def check(file: CudaFile) -> Iterator[Found]:
     """Yield the lines that include headers of CUDA, and the place where one is missing."""
+    unless = (SUPPORTED_BY_TORCH,) if _known_to_torch(file) else ()
     seen: list[int] = []  # where the compatibility header is included already, in shared code or on the ROCm side
     reported = False
     for included, number in file.includes:
@@ -151,9 +154,22 @@ def check(file: CudaFile) -> Iterator[Found]:
             f"{included.decode('utf-8', 'replace')} is a CUDA header",
             (Edit(directive.start, directive.end, text),),
             needs=_NEEDS,
+            unless=unless,
         )
     if not reported and not seen:
-        yield from _missing(file)
+        yield from _missing(file, unless)
+
+
+def _known_to_torch(file: CudaFile) -> bool:
+    """Return whether PyTorch's build translates every header and name of CUDA that is not for ROCm already."""
+    for included, number in file.includes:
+        if file.shared(file.directives[number].start):
+            known = header_of(included)
+            if known is not None and included.strip(b'"<>') not in HEADERS:
+                return False
+    mine = hip_names()
+    used = (name for name in file.all_names if name in mine and name not in NAMES)
+    return not any(next(file.names(name), None) is not None for name in used)
 
 
 def _is_own(included: bytes) -> bool:
@@ -175,7 +191,7 @@ _OF_HIP = (b"<hip/", b'"hip/')
 _LANGUAGE = (b"__global__", b"__device__", b"__shared__", b"threadIdx", b"blockIdx")
 
 
-def _missing(file: CudaFile) -> Iterator[Found]:
+def _missing(file: CudaFile, unless: tuple[str, ...]) -> Iterator[Found]:
     """Yield the place for the compatibility header in a source that uses CUDA and includes none of its headers."""
     known = hip_names()
     by_hand = any(
@@ -199,6 +215,7 @@ def _missing(file: CudaFile) -> Iterator[Found]:
         "CUDA is used without including a CUDA header: nvcc or another header provides it",
         (Edit(at, at, _INCLUDE),),
         needs=_NEEDS,
+        unless=unless,
     )
 
 

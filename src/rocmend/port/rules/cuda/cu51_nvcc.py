@@ -13,7 +13,9 @@ Use instead:
 
 Fix safety:
   Safe: the name is defined for these conditionals alone. A header that they include does not see it: with
-  `__CUDACC__`, PyTorch's and Thrust's ask for CUDA's own.
+  `__CUDACC__`, PyTorch's and Thrust's ask for CUDA's own. Nothing is written where PyTorch's build compiles all CUDA
+  of a project: it reads `__CUDACC__` as `__HIPCC__` by itself, and a project that it builds for ROCm already decided
+  what `__NVCC__` hides.
 
 References:
   HIP porting guide, identifying the compiler.
@@ -28,6 +30,7 @@ from rocmend.core.records import Severity
 from rocmend.port.cuda.conditions import Group
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.lexer import Token
+from rocmend.port.cuda.torch_names import BUILT_BY_TORCH, SUPPORTED_BY_TORCH
 from rocmend.port.cuda.treated import treats_rocm
 from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Case, Found, rule
@@ -88,7 +91,8 @@ def nvcc(file: CudaFile) -> Iterator[Found]:
         for start, end, token in asked:
             if not _GIVEN.search(file.data, max(0, start - _GIVEN_BYTES), start):  # by an earlier port
                 what = f"HIP's compiler does not define {name.decode()}"
-                yield Found(token.start, token.end, what, tuple(_edits(file, start, end, name)))
+                unless = (BUILT_BY_TORCH if name == b"__CUDACC__" else SUPPORTED_BY_TORCH,)
+                yield Found(token.start, token.end, what, tuple(_edits(file, start, end, name)), unless=unless)
 
 
 def _edits(file: CudaFile, start: int, end: int, name: bytes) -> Iterator[Edit]:

@@ -1,0 +1,103 @@
+"""How the meaning of errors is laid out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rocmend.cli.views.entry import STATUS_TONE, remedy_blocks, source_links
+from rocmend.cli.views.machine import value_text
+from rocmend.core.signatures import Certainty
+from rocmend.core.units import count_text
+from rocmend.doctor.meaning import Here, Meaning
+from rocmend.kb.entry import Status
+from rocmend.report.document import Block, Card, Code, Document, Pairs, Text, Tone
+from rocmend.report.visible import as_markdown
+
+MOST_SHOWN = 8
+"""Meanings shown in full; the rest are named."""
+
+_TONE = {
+    Here.CONFIRMED: Tone.ERROR,
+    Here.NOT_CHECKED: Tone.WARNING,
+    Here.UNDECIDED: Tone.WARNING,
+    Here.CONTRADICTED: Tone.INFO,
+    Here.OTHER_GPU: Tone.MUTED,
+}
+_SURE = {
+    Certainty.CERTAIN: "certain: the line says so",
+    Certainty.LIKELY: "likely: the usual cause of such a line",
+    Certainty.POSSIBLE: "possible: the line alone does not tell the cause",
+}
+_MOST_FACTS = 4
+
+
+def meanings_document(
+    meanings: Sequence[Meaning], *, lines: int, machine: str, ended: str = "", near: Sequence[tuple[str, str]] = ()
+) -> Document:
+    """Lay out what was found.
+
+    Args:
+        meanings: What the lines mean, what matters most first.
+        lines: How many lines were read.
+        machine: The machine that it is explained for; empty where none was looked at.
+        ended: How the program that was run ended.
+        near: Entries about the words of the text, with their titles, where no known error is in it.
+    """
+    blocks: list[Block] = [Text(as_markdown(ended))] if ended else []
+    if not meanings:
+        summary = "No error that rocmend knows is in this text."
+        if near:
+            summary += " Its words are those of:"
+            blocks += [Card(title, Tone.INFO, "", entry_id) for entry_id, title in near]
+        footer = (
+            "`rocmend kb search WORDS` looks words up, `rocmend doctor` checks this machine. Paste the first error, "
+            "not the last: the lines above it often say more."
+        )
+        return Document("Explanation", summary, Tone.INFO, tuple(blocks), footer)
+    shown = meanings[:MOST_SHOWN]
+    blocks += [_card(one, machine) for one in shown]
+    if rest := meanings[MOST_SHOWN:]:
+        blocks.append(Text("Also found: " + ", ".join(f"`{one.seen.entry_id}`" for one in rest) + "."))
+    summary = f"{count_text(len(meanings), 'known error')} in {count_text(lines, 'line')}."
+    footer = "`rocmend kb show ID` prints an entry. Nothing was changed."
+    if any(one.causes for one in shown):
+        footer = f"`rocmend doctor --explain ID` says what to do about what was found on {machine}. {footer}"
+    return Document("Explanation", summary, _TONE[shown[0].here], tuple(blocks), footer)
+
+
+def _card(meaning: Meaning, machine: str) -> Card:
+    seen = meaning.seen
+    times = "" if seen.count == 1 else f", {'at least ' if seen.at_least else ''}{count_text(seen.count, 'time')}"
+    rows = [("line", f"{seen.number}{times}", ""), ("certainty", _SURE[seen.certainty], "")]
+    if machine and (said := _here(meaning, machine)):
+        rows.append(said)
+    blocks: list[Block] = [Code(seen.line)]
+    if seen.meaning:
+        blocks.append(Text(as_markdown(seen.meaning)))
+    blocks.append(Pairs(tuple(rows)))
+    blocks += [
+        Text(f"**Found on {machine}:** {as_markdown(cause.title)} (`{cause.entry_id}`)") for cause in meaning.causes
+    ]
+    blocks += remedy_blocks(meaning.remedies)
+    details: list[Block] = [Text(meaning.text), source_links(meaning.sources)]
+    if meaning.see:
+        details.append(Text("See also " + ", ".join(f"`{name}`" for name in meaning.see) + "."))
+    label = "" if meaning.status is Status.ACTIVE else meaning.status.value
+    tone = _TONE[meaning.here] if meaning.status is Status.ACTIVE else STATUS_TONE[meaning.status]
+    return Card(meaning.title, tone, label, seen.entry_id, tuple(blocks), tuple(details), "Why, and sources")
+
+
+def _here(meaning: Meaning, machine: str) -> tuple[str, str, str] | None:
+    """Return what the machine says of it."""
+    facts = "; ".join(f"{fact.key} = {value_text(fact.key, fact.value)}" for fact in meaning.evidence[:_MOST_FACTS])
+    where = f"on {machine}"
+    if meaning.here is Here.CONFIRMED:
+        return where, "confirmed", facts
+    if meaning.here is Here.CONTRADICTED:
+        return where, "not confirmed", facts
+    if meaning.here is Here.OTHER_GPU:
+        return where, "it is about other GPUs", facts
+    if meaning.here is Here.UNDECIDED:
+        wanted = ", ".join(gap.key for gap in meaning.missing[:_MOST_FACTS])
+        return where, "cannot be decided", f"not known: {wanted}" if wanted else ""
+    return None

@@ -1,0 +1,161 @@
+"""What a text means: the entries whose signatures stand in its lines, read as it comes, in bounded memory."""
+
+from __future__ import annotations
+
+import codecs
+import re
+
+import msgspec
+
+from rocmend.core.signatures import Certainty, Known, Log, SignatureIndex
+from rocmend.kb.load import Knowledge
+
+BLOCK_BYTES = 1 << 20
+"""How much is looked at at once."""
+
+_LONGEST_LINE = 1 << 16
+"""A longer line is looked at in pieces."""
+_MOST = 100
+"""Lines looked at for each signature in each block: in a flood of errors the rest is alike."""
+_SHOWN_BYTES = 400
+_ANSI = re.compile(rb"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
+_UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+_SURE = tuple(Certainty)
+
+
+class Sighting(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The lines of a text that one entry explains.
+
+    Attributes:
+        entry_id: The entry.
+        certainty: How sure it is that such a line means it.
+        log: Where such a line is printed.
+        line: The first such line, cut.
+        number: Its number in the text, from 1.
+        meaning: What such a line says; empty where the entry's title says it.
+        count: How many there are,
+        at_least: or more: in a flood not all are counted.
+        rank: The signature's.
+    """
+
+    entry_id: str
+    certainty: Certainty
+    log: Log
+    line: str
+    number: int
+    meaning: str = ""
+    count: int = 1
+    at_least: bool = False
+    rank: int = 50
+
+    @property
+    def order(self) -> tuple[int, int, int]:
+        """What to sort by: the surest first, then by rank, then as they come."""
+        return _SURE.index(self.certainty), self.rank, self.number
+
+
+def index_of(knowledge: Knowledge) -> SignatureIndex:
+    """Return the index of the signatures of all entries.
+
+    Raises:
+        PatternError: A pattern is malformed or too large.
+    """
+    return SignatureIndex(
+        Known(entry.id, signature) for entry in knowledge.entries.values() for signature in entry.signature
+    )
+
+
+class ErrorReader:
+    """Finds what lines mean, in a text that comes in pieces.
+
+    Colours are taken out; UTF-16, as PowerShell writes it, is told by its first bytes; other bytes that are no text do
+    no harm.
+
+    Args:
+        index: What to look for.
+    """
+
+    def __init__(self, index: SignatureIndex) -> None:
+        self._index = index
+        self._rest = b""
+        self._decoder: codecs.IncrementalDecoder | None = None
+        self._found: dict[str, Sighting] = {}
+        self.bytes = 0
+        self.lines = 0
+
+    def feed(self, data: bytes) -> None:
+        """Take in the next piece."""
+        if not self.bytes and data[:2] in _UTF16:
+            self._decoder = codecs.getincrementaldecoder(_UTF16[data[:2]])("replace")
+        self.bytes += len(data)
+        if self._decoder is not None:
+            data = self._decoder.decode(data).encode(errors="replace")
+        for start in range(0, len(data), BLOCK_BYTES):
+            self._take(data[start : start + BLOCK_BYTES])
+
+    def _take(self, data: bytes) -> None:
+        data = self._rest + data
+        cut = data.rfind(b"\n") + 1
+        if len(data) - cut > _LONGEST_LINE:
+            cut = len(data)
+        self._rest = data[cut:]
+        self._look(data[:cut])
+
+    def finish(self) -> tuple[Sighting, ...]:
+        """Take in the last line; return what was found, the surest first."""
+        rest, self._rest = self._rest, b""
+        self._look(rest)
+        self.lines += bool(rest)
+        return self.found()
+
+    def found(self) -> tuple[Sighting, ...]:
+        """Return what was found so far, the surest first."""
+        return tuple(sorted(self._found.values(), key=lambda one: one.order))
+
+    def _look(self, block: bytes) -> None:
+        number, counted, taken = self.lines + 1, 0, dict.fromkeys(self._found, 0)
+        plain = _ANSI.sub(b"", block) if b"\x1b" in block else block
+        for hit in self._index.scan(plain, _MOST):
+            number += plain.count(b"\n", counted, hit.offset)
+            counted = hit.offset
+            for known in _telling(hit.known):
+                taken[known.entry_id] = taken.get(known.entry_id, 0) + 1
+                self._keep(known, hit.line, number, full=taken[known.entry_id] >= _MOST)
+        self.lines += block.count(b"\n")
+
+    def _keep(self, known: Known, line: str, number: int, *, full: bool) -> None:
+        signature = known.signature
+        before = self._found.get(known.entry_id)
+        made = Sighting(
+            known.entry_id,
+            signature.certainty,
+            signature.log,
+            line[:_SHOWN_BYTES],
+            number,
+            signature.meaning,
+            rank=signature.rank,
+        )
+        if before is not None:
+            better = made.order[:2] < before.order[:2]
+            made = msgspec.structs.replace(
+                made if better else before, count=before.count + 1, at_least=before.at_least or full
+            )
+        self._found[known.entry_id] = made
+
+
+def _telling(known: tuple[Known, ...]) -> list[Known]:
+    """Return those of a line's signatures that tell something: beside a surer one, a mere possibility does not."""
+    best = min(_SURE.index(one.signature.certainty) for one in known)
+    least = len(_SURE) if best == _SURE.index(Certainty.POSSIBLE) else _SURE.index(Certainty.POSSIBLE)
+    kept: dict[str, Known] = {}
+    for one in known:
+        if _SURE.index(one.signature.certainty) < least:
+            kept.setdefault(one.entry_id, one)
+    return list(kept.values())
+
+
+def explain_text(text: str, index: SignatureIndex) -> tuple[Sighting, ...]:
+    """Return what the lines of a text mean, the surest first."""
+    reader = ErrorReader(index)
+    reader.feed(text.encode(errors="replace"))
+    return reader.finish()

@@ -1,0 +1,164 @@
+"""``rocmend explain`` as a person meets it: the installed program, with pasted text, logs and programs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rocmend.kb.load import load_entries
+
+from .conftest import Done
+
+Run = Callable[..., Done]
+
+PROGRAM = str(Path(sys.executable).with_name("rocmend"))
+FAULT = "Memory access fault by GPU node-1 (Agent handle: 0x55f8b54eec30) on address 0x7f2a53193000. Reason: Unknown."
+
+
+def piped(*words: str, data: bytes = b"") -> Done:
+    done = subprocess.run([PROGRAM, "explain", *words], input=data, capture_output=True, check=False, timeout=120)
+    return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def entries_of(done: Done) -> list[str]:
+    return [one["seen"]["entry_id"] for one in json.loads(done.out)["data"]["meanings"]]
+
+
+def test_a_pasted_error_is_explained_with_what_to_do(installed: Run) -> None:
+    done = installed("explain", "RuntimeError: HIP error: invalid device function", "--machine", "strix-halo")
+    assert done.code == 1
+    assert done.err == ""
+    for part in ("1 known error in 1 line", "install-torch-lacks-gpu-target", "certain:", "rocmend wheel choose torch"):
+        assert part in done.out
+    assert max(map(len, done.out.splitlines())) <= 80
+
+
+def test_the_machine_confirms_contradicts_and_names_what_is_behind_it(installed: Run) -> None:
+    lines = "amdgpu 0000:c5:00.0: amdgpu: MES failed to respond to msg=REMOVE_QUEUE\nHIP error: invalid device function"
+    done = json.loads(installed("explain", lines, "--machine", "strix-halo", "--json").out)
+    here = {one["seen"]["entry_id"]: one for one in done["data"]["meanings"]}
+    assert here["driver-dmesg-mes-hang"]["here"] == "confirmed"
+    assert here["driver-dmesg-mes-hang"]["evidence"][0]["key"] == "dmesg.mes_hang"
+    lacking = here["install-torch-lacks-gpu-target"]
+    assert lacking["here"] == "contradicted"
+    assert "install-torch-runs-through-override" in [cause["entry_id"] for cause in lacking["causes"]]
+
+
+def test_a_log_is_read_from_a_file_from_standard_input_and_from_powershell(tmp_path: Path) -> None:
+    log = f"starting\n\x1b[31m{FAULT}\x1b[0m\r\nended\n"
+    path = tmp_path / "run log.txt"
+    path.write_bytes(log.encode("utf-16"))
+    for done in (
+        piped("--json", data=log.encode()),
+        piped("-", "--json", data=log.encode()),
+        piped(str(path), "--json"),
+    ):
+        assert entries_of(done) == ["driver-dmesg-page-fault"]
+        assert json.loads(done.out)["data"]["meanings"][0]["seen"]["number"] == 2
+
+
+def test_a_text_that_means_nothing_says_so_in_a_sentence(installed: Run) -> None:
+    done = installed("explain", "hello", "world")
+    assert done.code == 0
+    assert "No error that rocmend knows is in this text." in done.out
+    assert "rocmend kb search" in done.out
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((), "the text is empty"),
+        (("no/such/file.log",), "There is no such file"),
+        (("gfx1151-cwsr-save-area-too-small",), "rocmend kb show gfx1151-cwsr-save-area-too-small"),
+        (("--run",), "no program was named"),
+        (("--run", "no-such-program-at-all"), "no-such-program-at-all"),
+        (("--time-limit", "5s", "text"), "--run was not given"),
+    ],
+)
+def test_mistakes_are_told(words: tuple[str, ...], told: str) -> None:
+    done = piped(*words)
+    assert done.code == 2
+    assert told in done.err
+    assert "Traceback" not in done.err
+
+
+def test_a_program_is_run_shown_and_explained() -> None:
+    script = f"print('working', flush=True); print({FAULT!r}); raise SystemExit(3)"
+    done = piped("--json", "--run", sys.executable, "-c", script)
+    data = json.loads(done.out)["data"]
+    assert done.code == 1
+    assert "working" in done.err
+    assert FAULT in done.err
+    assert data["run"]["exit_code"] == 3
+    assert entries_of(done)[0] == "driver-dmesg-page-fault"
+    assert piped("--run", sys.executable, "-c", "print('fine')").code == 0
+
+
+def test_a_program_is_ended_at_its_time_limit_with_all_that_it_started(tmp_path: Path) -> None:
+    mark = tmp_path / "pid"
+    script = f"""
+import subprocess, time
+child = subprocess.Popen(["sleep", "60"])
+open({str(mark)!r}, "w").write(str(child.pid))
+time.sleep(60)
+"""
+    begin = time.monotonic()
+    done = piped("--time-limit", "1s", "--run", sys.executable, "-c", script)
+    assert time.monotonic() - begin < 30
+    assert "ended at its time limit" in done.out
+    assert done.code == 1
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(mark.read_text()), 0)
+
+
+def test_junk_long_lines_and_floods_are_read_in_bounded_memory(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    junk = bytes(range(256)) * 2000
+    with path.open("wb") as file:
+        for _ in range(4):
+            file.write(junk + b"x" * 3_000_000 + FAULT.encode() + b"\n")
+        file.write(f"{FAULT}\n".encode() * 50_000)
+    code = f"""
+import resource, sys
+sys.argv = ["rocmend", "explain", {str(path)!r}, "--json", "--machine", "strix-halo"]
+from rocmend.cli.main import main
+try:
+    main()
+finally:
+    sys.stderr.write(str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120)
+    (found,) = json.loads(done.stdout)["data"]["meanings"]
+    assert found["seen"]["entry_id"] == "driver-dmesg-page-fault"
+    assert found["seen"]["at_least"]
+    assert len(found["seen"]["line"]) <= 400
+    assert int(done.stderr.splitlines()[-1]) < 150
+
+
+def test_what_is_written_is_redacted(tmp_path: Path) -> None:
+    line = "rocBLAS error: Cannot read /home/anna/venv/lib/rocblas/library/TensileLibrary.dat: Illegal seek"
+    done = piped(line, "--json")
+    assert "anna" not in done.out
+    assert entries_of(done) == ["libraries-rocblas-no-tensile-library"]
+    assert "anna" in piped(line, "--json", "--no-redact").out
+    del tmp_path
+
+
+def test_every_line_of_every_signature_is_explained_by_its_entry() -> None:
+    known: list[tuple[str, str]] = [
+        (entry.id, line.text)
+        for entry in load_entries().entries.values()
+        for one in entry.signature
+        for line in one.lines
+    ]
+    text = "\n".join(line for _, line in known).encode()
+    found: Any = entries_of(piped("--json", "--machine", "strix-halo", data=text))
+    assert set(found) == {entry_id for entry_id, _ in known}

@@ -1,0 +1,146 @@
+"""The macros that a unit is compiled with: those of the extensions and targets that list it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rocmend.core.beneath import Beneath
+from rocmend.port.verify.definitions import definitions
+
+from .conftest import Ported
+
+SETUP = """import os
+from setuptools import setup
+from torch.utils.cpp_extension import BuildExtension, CppExtension, CUDAExtension
+
+here = os.path.dirname(__file__)
+common = ["-O3", "-DCOMMON"]
+nvcc = "-O3 -DSPLIT --expt-relaxed-constexpr -D VALUE=3".split()
+flags = {"cxx": ["-DHOST_ONLY"], "nvcc": common + nvcc}
+flags["nvcc"].append("-DADDED")
+
+def wide():
+    return ["-DWIDTH=2"]
+
+sources = [os.path.join(here, "csrc", name) for name in ["one.cu", "both.cu"]]
+setup(ext_modules=[
+    CUDAExtension("one", sources, define_macros=[("FOR_ONE", None)], extra_compile_args=flags),
+    CUDAExtension(name="two", sources=["csrc/two.cu", f"{here}/csrc/both.cu"], undef_macros=["NDEBUG"],
+                  extra_compile_args={"cxx": [], "nvcc": common + wide()}),
+])
+"""
+CMAKE = """cmake_minimum_required(VERSION 3.21)
+project(p LANGUAGES CXX)
+option(WITH_EXTRA "extra" ON)
+option(WITH_LITTLE "little" OFF)
+add_compile_definitions(EVERYWHERE=1)
+if(USE_CUDA AND NOT USE_ROCM)
+  add_definitions(-DFOR_CUDA)
+elseif(USE_ROCM)
+  add_definitions(-DFOR_ROCM)
+else()
+  add_definitions(-DFOR_NEITHER)
+endif()
+if(WITH_EXTRA AND NOT WITH_LITTLE)
+  set(DEFS EXTRA "LEVEL=4")
+endif()
+if(CMAKE_BUILD_TYPE STREQUAL "Debug")
+  add_definitions(-DFOR_DEBUG)
+endif()
+function(later)
+  add_definitions(-DIN_FUNCTION)
+endfunction()
+file(GLOB SRCS src/a*.cu)
+add_library(common INTERFACE)
+target_compile_definitions(common INTERFACE LINKED)
+add_library(first STATIC ${SRCS})
+target_compile_definitions(first PRIVATE ${DEFS} $<$<COMPILE_LANGUAGE:CUDA>:OF_CUDA> $<$<COMPILE_LANGUAGE:HIP>:OF_HIP>)
+target_link_libraries(first PUBLIC common)
+add_executable(second ${CMAKE_CURRENT_SOURCE_DIR}/src/b.cu)
+target_compile_options(second PRIVATE -O3 -DSECOND -USHARED)
+"""
+
+
+def written(folder: Path, files: dict[str, str]) -> Path:
+    for path, text in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    return folder
+
+
+def of(folder: Path, unit: str) -> list[dict[str, str]]:
+    with Beneath(folder) as tree:
+        return [one.over({"NDEBUG": "1"}) for one in definitions(tree, unit)]
+
+
+def test_a_unit_gets_the_macros_of_the_extensions_that_list_it(tmp_path: Path) -> None:
+    root = written(tmp_path, {"setup.py": SETUP})
+    one = {"NDEBUG": "1", "COMMON": "1", "SPLIT": "1", "VALUE": "3", "ADDED": "1", "FOR_ONE": ""}
+    two = {"COMMON": "1", "WIDTH": "2"}
+    assert of(root, "csrc/one.cu") == [one]
+    assert of(root, "csrc/two.cu") == [two]
+    assert of(root, "csrc/both.cu") == [one, two]
+    assert of(root, "csrc/unlisted.cu") == [{**one, **two, "HOST_ONLY": "1"}]
+
+
+def test_a_unit_gets_the_macros_of_the_targets_that_list_it(tmp_path: Path) -> None:
+    root = written(tmp_path, {"CMakeLists.txt": CMAKE, "src/CMakeLists.txt": "add_definitions(-DBELOW)\n"})
+    every = {"NDEBUG": "1", "EVERYWHERE": "1", "FOR_ROCM": "1"}
+    assert of(root, "src/a1.cu") == [{**every, "EXTRA": "1", "LEVEL": "4", "OF_HIP": "1", "LINKED": "1"}]
+    assert of(root, "src/b.cu") == [{**every, "SECOND": "1"}]
+    assert of(root, "src/c.cu") == [{**every, "BELOW": "1"}]
+    assert of(root, "other/c.cu") == [every]
+
+
+def test_where_two_builds_disagree_a_unit_is_compiled_both_ways(tmp_path: Path) -> None:
+    root = written(
+        tmp_path, {"setup.py": SETUP, "CMakeLists.txt": "add_library(x csrc/two.cu)\nadd_definitions(-DX)\n"}
+    )
+    assert of(root, "csrc/two.cu") == [{"COMMON": "1", "WIDTH": "2"}, {"NDEBUG": "1", "X": "1"}]
+
+
+KERNEL = """#include <hip/hip_runtime.h>
+#ifndef {name}
+#error lacking {name}
+#endif
+#ifdef {other}
+#error of another: {other}
+#endif
+__global__ void k(int* x) {{ x[0] = {name}; }}
+"""
+
+
+def compiled(root: Path) -> dict[str, Any]:
+    command = [sys.executable, "-P", "-m", "rocmend", "port", "verify", ".", "--level", "compile", "--json"]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False, timeout=570)
+    levels = json.loads(done.stdout)["data"]["levels"]
+    found: dict[str, Any] = next(one for one in levels if one["name"] == "compile")
+    return found
+
+
+@pytest.mark.slow
+def test_units_compile_in_the_branch_that_their_build_takes(ported: Ported) -> None:
+    files = {
+        "setup.py": "from torch.utils.cpp_extension import CUDAExtension\n"
+        "CUDAExtension('a', ['a.cu', 'both.cu'], extra_compile_args={'nvcc': '-O3 -DFIRST=1'.split()})\n"
+        "CUDAExtension('b', ['b.cu', 'both.cu'], extra_compile_args={'nvcc': ['-DSECOND=2']})\n",
+        "a.cu": KERNEL.format(name="FIRST", other="SECOND"),
+        "b.cu": KERNEL.format(name="SECOND", other="FIRST"),
+        "cm/CMakeLists.txt": "add_library(c c.cu)\nadd_compile_definitions(THIRD=3)\n",
+        "cm/c.cu": KERNEL.format(name="THIRD", other="FOURTH"),
+    }
+    data = {path: text.encode() for path, text in files.items()}
+    root = ported(data, {"README": b"ported\n"})
+    level = compiled(root)
+    assert level["status"] == "passed", level
+    (root / "both.cu").write_text(KERNEL.format(name="FIRST", other="NONE"))
+    level = compiled(root)
+    broken = [one for one in level["evidence"] if one["outcome"] == "broken"]
+    assert {one["subject"] for one in broken} == {"both.cu"}, level
+    assert all("lacking FIRST" in one["detail"] and "extension 'b'" in one["detail"] for one in broken)
