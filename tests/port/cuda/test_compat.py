@@ -34,6 +34,9 @@ def test_only_what_is_used_is_defined() -> None:
     assert "#include <hipblas/hipblas.h>" in found
     assert "#include <hipcub/hipcub.hpp>" in found
     assert "namespace cub = hipcub;" in found
+    assert found.index("#include <chrono> // for rocPRIM 6.4, which uses it") < found.index(
+        "#include <hipcub/hipcub.hpp>"
+    )
     assert not any("cudaFree" in line or "cudaMemset" in line for line in found)
     assert not any(line.startswith("#define cudaFuncSetAttribute hip") for line in found[: found.index("#else", 30)])
 

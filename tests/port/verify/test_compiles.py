@@ -201,6 +201,19 @@ def test_what_the_makefile_defines_is_defined(ported: Ported) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("options", [b"-fgpu-rdc -c", b"-c"])
+def test_device_code_of_another_unit_is_linked_where_the_build_says_so(ported: Ported, options: bytes) -> None:
+    caller = (
+        b"#include <hip/hip_runtime.h>\n__device__ int twice(int);\n__global__ void k(int* x) { *x = twice(*x); }\n"
+    )
+    makefile = b"%.o: %.cu\n\thipcc " + options + b" $< -o $@\n"
+    root = ported({"a.cu": caller, "Makefile": makefile}, {"README": b"ported\n"})
+    command = [sys.executable, "-m", "rocmend.cli.main", "port", "verify", str(root), "--level", "compile", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == (0 if b"rdc" in options else 1), done.stdout
+
+
+@pytest.mark.slow
 def test_an_error_names_its_line_and_one_bad_unit_hides_no_good_one(ported: Ported) -> None:
     wrong = PORT.replace(b"__shfl_down(value", b"__shfl_across(value")
     root = ported({"a.cu": ORIGINAL, "b.cu": ORIGINAL}, {"a.cu": wrong, "b.cu": PORT})

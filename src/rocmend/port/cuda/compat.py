@@ -220,7 +220,9 @@ def compatibility_header(found: Uses) -> bytes:
     lines += ["#else", "#include <hip/hip_runtime_api.h>", "#endif"]
     lines += [f"#include <{name}>" for name in host]
     if device or found.thrust:
-        lines += ["#ifdef __HIPCC__", *(f"#include <{name}>" for name in sorted(device))]
+        prim = found.thrust or any(name.startswith(("hipcub/", "rocprim/")) for name in device)
+        lines += ["#ifdef __HIPCC__", *(["#include <chrono> // for rocPRIM 6.4, which uses it"] if prim else [])]
+        lines += [f"#include <{name}>" for name in sorted(device)]
         lines += ["#endif"]
     lines += ["", "#ifndef __HIP_PLATFORM_NVIDIA__ // HIP on CUDA has these names from CUDA"]
     for namespace in sorted(found.namespaces):

@@ -25,6 +25,7 @@ __all__ = [
     "folder_of_header",
     "reached",
     "refused",
+    "relocatable",
     "standard",
     "targets_of",
     "torch_folders",
@@ -44,6 +45,9 @@ _INCLUDED = re.compile(rb"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"\n]+)[>\"]", re.
 _BUILDS = ("CMakeLists.txt", "Makefile", "makefile", "GNUmakefile", "*.mk", "setup.py", "meson.build")
 _MAX_BUILD_BYTES = 4 << 20
 _STANDARD = re.compile(r"(?:-std=(?:c|gnu)\+\+|(?:CXX|CUDA|HIP)_STANDARD[ =]+)(\d\d)\b")
+_RELOCATABLE = re.compile(
+    rb"(?:^|\s)(?:-dc|--device-c|-fgpu-rdc)\b|\brdc=true|relocatable-device-code=true|SEPARABLE_COMPILATION\b"
+)
 _STANDARDS = (17, 20, 23)
 """HIP's own headers, and those of ROCm's libraries, ask for C++17 at least."""
 
@@ -227,6 +231,19 @@ def standard(tree: Beneath) -> str:
             text = tree.document(path, _MAX_BUILD_BYTES).decode(errors="replace")
             asked += [int(found) for found in _STANDARD.findall(text)]
     return f"-std=c++{max(number for number in asked if number in _STANDARDS)}"
+
+
+def relocatable(tree: Beneath) -> bool:
+    """Tell whether a project's builds link device code across units.
+
+    Args:
+        tree: The project's folder.
+    """
+    for path in build_files(tree):
+        with contextlib.suppress(OSError, DataError):
+            if _RELOCATABLE.search(tree.document(path, _MAX_BUILD_BYTES)):
+                return True
+    return False
 
 
 def build_files(tree: Beneath) -> Iterator[str]:
