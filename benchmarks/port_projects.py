@@ -188,7 +188,8 @@ def built(
                 macros = definitions(tree, unit)[0].defined
             folders = [one for one in _INCLUDE.findall(text) if not one.startswith("/")]
             argv = [
-                nvcc, "--ptx", "-w", "-arch", options.arch, "-std=c++17" if old or asked is None else asked[0],
+                nvcc, "--ptx", "-w", "--expt-relaxed-constexpr", "--extended-lambda", "-arch", options.arch,
+                "-std=c++17" if old or asked is None else asked[0],
                 *(f"-D{name}={value}" for name, value in macros.items() if name != "USE_ROCM"),
                 *(f"-I{one}" for one in (".", "include", *folders)), *(f"-I{one}" for one in options.cuda_include),
                 "-o", f"{scratch}/unit.ptx", str((source / unit).relative_to(folder)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import select
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.bench import fake_llama as fake
 
-from rocmend.bench.calibration import Calibration, Tried
+from rocmend.bench.calibration import Calibration, Tried, calibrations_of
 from rocmend.bench.llama.backends import Backend, find_backends
 from rocmend.bench.llama.build import Build, Device, Help, parse_help
 from rocmend.bench.llama.check import compare_perplexities, compare_texts, garbage
@@ -28,6 +29,7 @@ from rocmend.core.errors import DataError, UsageError
 from rocmend.core.verdict import Verdict
 from rocmend.report import markdown
 from rocmend.report.document import Document
+from rocmend.store.store import Store
 
 from .conftest import Done
 
@@ -122,6 +124,36 @@ def test_the_batch_size_that_is_fastest_is_found_kept_and_taken(
     assert "1024 is taken" in report.out
     assert "ubatch 512: " in report.out
     assert "256 | crash" in report.out
+
+
+@pytest.mark.slow
+def test_an_interrupted_search_goes_on_with_its_rounds(bench: Bench, tmp_path: Path) -> None:
+    mark, store = tmp_path / "mark", tmp_path / "evidence.sqlite"
+    speeds = {"speeds": "ub64=0.5 ub128=0.7 ub256=0.9 ub1024=1.2 ub2048=1.2005"}
+    fake.write_program(tmp_path, faults={**speeds, "pp2048-ub512": "waits-later", "mark": str(mark)})
+    model = fake.write_model(tmp_path / "model-Q4_K_M.gguf")
+    words = ("--calibrate", "--backend", "rocm", "--generate", "")
+    command: list[str | Path] = [Path(sys.executable).with_name("rocmend"), "bench", "llama", "--model", model]
+    command += ["--build", tmp_path]
+    command += ["--quick", "--time", "10ms", "--store", store, *words]
+    begun = subprocess.Popen(
+        ["env", "--default-signal=INT", *command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    while not Path(f"{mark}-2").exists() and begun.poll() is None:  # the default's second round
+        select.select([], [], [], 0.05)
+    begun.send_signal(signal.SIGINT)
+    _, said = begun.communicate(timeout=60)
+    assert begun.returncode == 130
+    assert "What was tried before the first figure is kept. To go on: rocmend bench llama" in said
+    fake.write_program(tmp_path, faults={**speeds, "pp2048-ub64": "abort", "pp2048-ub128": "abort"})
+    (row,) = bench(*words, "--resume", "last").values()
+    assert row["setting"]["options"]["ubatch"] == 1024  # type: ignore[index]
+    with Store.open(store) as kept:
+        (found, *_) = calibrations_of(kept, str(row["group"]))
+    tried = {one.name: one for one in found.tried}
+    assert [(tried[name].verdict, tried[name].rounds) for name in ("64", "128", "1024")] == [
+        (Verdict.PASS, 1), (Verdict.PASS, 1), (Verdict.PASS, 3),
+    ]  # fmt: skip
 
 
 @pytest.mark.slow

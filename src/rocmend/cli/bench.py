@@ -202,6 +202,7 @@ def run_bench(
                 resume=common.resume,
                 on_start=progress,
                 on_result=lambda _result, group, done, total: resumable.note(group, done, total),
+                on_kept=resumable.note_found,
                 watch=watch,
                 notes=notes,
                 command=command_line(),
