@@ -361,6 +361,27 @@ def test_a_run_that_was_killed_itself_goes_on_where_it_was(bench: Bench, tmp_pat
 
 
 @pytest.mark.slow
+def test_a_run_that_is_to_end_prints_what_it_has(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    fake.write_program(tmp_path, faults={"tg128": "waits", "mark": str(mark)})
+    command: list[str | Path] = [Path(sys.executable).with_name("rocmend"), "bench", "llama", "--build", tmp_path]
+    command += ["--model", fake.write_model(tmp_path / "model.gguf"), "--quick", "--time", "10ms", "--backend", "rocm"]
+    command += ["--store", tmp_path / "evidence.sqlite", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+        while not mark.exists() and run.poll() is None:
+            select.select([], [], [], 0.05)
+        run.terminate()
+        out, said = run.communicate(timeout=60)
+    data = json.loads(out)["data"]
+    assert (run.returncode, [row["case"]["title"] for row in data["results"]], len(data["not_run"])) == (
+        1,
+        ["pp512"],
+        1,
+    )
+    assert "1 of 2 are done and kept. To go on: rocmend bench llama" in said
+
+
+@pytest.mark.slow
 def test_wrong_text_gets_no_figure(bench: Bench, tmp_path: Path) -> None:
     fake.write_program(tmp_path)
     fake.write_completion(tmp_path, {"ROCm0": "GGGG GGGG " * 8, "none": "Mercury, Venus, Earth and Mars"})

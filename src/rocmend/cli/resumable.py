@@ -49,8 +49,11 @@ class Resumable:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not KeyboardInterrupt:
-            return
+        if kind is KeyboardInterrupt:
+            self.say_how()
+
+    def say_how(self) -> None:
+        """Say how to go on."""
         if not self.kept:
             tell("Nothing is kept, because of --no-store.")
         elif self._found and not self._done:
