@@ -45,12 +45,14 @@ _ERROR = re.compile(r"\b(?:error|fatal)\b")
 _SHOWN = 4
 
 
+_ended = threading.Event()
 _running: set[int] = set()
 """Process groups of commands that run."""
 
 
 def ended(*_: object) -> None:
     """End with all commands that run: the log holds what is done."""
+    _ended.set()
     stop(*_running)
     os._exit(1)
 
@@ -317,6 +319,8 @@ def main() -> int:
         def one(path: Path) -> bool:
             nonlocal done
             record = measured(path, options, known.get(path.name, {}))
+            if _ended.is_set():  # what was stopped is no result
+                return False
             told = record.get("failed") or record["levels"]["compile"][1][:70]
             with lock:
                 done += 1
