@@ -68,6 +68,7 @@ def compile_hip(  # noqa: PLR0913  a compilation has as many settings as it has
     include_dirs: Sequence[Path] = (),
     options: Sequence[str] = (),
     within: Sequence[Path] = (),
+    relocatable: bool = False,
     time_limit_s: float = TIME_LIMIT_S,
     cache: bool = True,
     toolchain: Toolchain | None = None,
@@ -87,6 +88,7 @@ def compile_hip(  # noqa: PLR0913  a compilation has as many settings as it has
             default and ours).
         within: Folders that the source and its headers lie in, where they are a stranger's: a source that reads a
             file outside of them, the folders of headers and those of installed software is refused.
+        relocatable: What is not defined here is device code of other units: the code object is not complete.
         time_limit_s: Of everything together.
         cache: Take what was compiled before from the same bytes (headers outside the toolchain included), and keep
             what is compiled now.
@@ -117,11 +119,12 @@ def compile_hip(  # noqa: PLR0913  a compilation has as many settings as it has
         # what was compiled before may have read files outside of these folders
         confined = tuple(f"within {Path(one).absolute()}" for one in within)
         name = str(source) if isinstance(source, Path) else ""
-        key = key_of(tools.fingerprint, name, data, (*job.options, *confined))
+        linked = ("relocatable",) if relocatable else ()
+        key = key_of(tools.fingerprint, name, data, (*job.options, *confined, *linked))
         known = store.find(key) if store else None
         if known is not None:
             return _confined(job, known, (), ()) if within else known
-        made, used = _compile(job)
+        made, used = _compile(job, relocatable=relocatable)
         if within:
             made = _confined(job, made, used, (*within, *include_dirs))
         if store and isinstance(made, HipObject):
@@ -215,7 +218,7 @@ def _job(  # noqa: PLR0917, PLR0913  the parts of a record
     return _Job(tools, made_for, file, folder, names, options, clock, clock.now() + time_limit_s, started)
 
 
-def _compile(job: _Job) -> tuple[HipObject | HipFailure, tuple[Path, ...]]:
+def _compile(job: _Job, *, relocatable: bool) -> tuple[HipObject | HipFailure, tuple[Path, ...]]:
     """Compile, assemble, link and read the result; return it with the files that the source included."""
     assembly, object_file, code = (job.folder / name for name in ("source.s", "source.o", "source.hsaco"))
     listed = job.folder / "source.d"
@@ -235,7 +238,8 @@ def _compile(job: _Job) -> tuple[HipObject | HipFailure, tuple[Path, ...]]:
         # an instruction in the source that the target does not have: only clang itself knows the line it stands in
         again = _run(job, [*compile_only, "-Xclang", "-emit-obj", "-o", str(object_file), str(job.source)])
         return _refused(job, "the assembler", assembled if again.ok else again), ()
-    linked = _run(job, [*job.toolchain.linker, "-shared", "--no-undefined", str(object_file), "-o", str(code)])
+    undefined = "--noinhibit-exec" if relocatable else "--no-undefined"  # they are hidden: no other option is enough
+    linked = _run(job, [*job.toolchain.linker, "-shared", undefined, str(object_file), "-o", str(code)])
     if not linked.ok or not code.is_file():
         return _refused(job, "the linker", linked), ()
     data = code.read_bytes()

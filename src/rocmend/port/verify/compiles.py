@@ -22,7 +22,7 @@ from rocmend.port.verify.job import Job
 from rocmend.port.verify.records import Evidence, Level, Outcome
 from rocmend.port.verify.result import concluded, not_run
 from rocmend.port.verify.translated import TORCH, translated
-from rocmend.port.verify.units import Unit, folder_of_header, refused, standard, targets_of, torch_folders
+from rocmend.port.verify.units import Unit, folder_of_header, refused, relocatable, standard, targets_of, torch_folders
 
 __all__ = ["Made", "compiled", "run"]
 
@@ -57,7 +57,7 @@ class Made(NamedTuple):
 
 def run(job: Job) -> Level:
     """Compile every translation unit for every target, and look at the code objects."""
-    units = found_units.units(job.sources, job.known)
+    units = found_units.units_of(job)
     if not units:
         return not_run("the project has no CUDA C++ translation unit")
     tools = find_toolchain()
@@ -97,7 +97,7 @@ def compiled(  # noqa: PLR0913  a run is told what to compile, for what and how
     torch = torch_folders() if any(unit.torch for unit in units) else []
     root = translated(job, torch) if any(unit.torch for unit in units) else job.root
     torch = [root / TORCH, *torch]
-    work = _Work(job, tools, root, torch, standard(job.tree), generate)
+    work = _Work(job, tools, root, torch, standard(job.tree), generate, relocatable(job.tree))
     tasks: list[Callable[[], Made]] = []
     for unit in units:
         tasks += [_task(work, unit, target) for target in (("", *targets) if generate else targets)]
@@ -116,6 +116,7 @@ class _Work(NamedTuple):
     torch: list[Path]
     standard: str
     generate: bool
+    relocatable: bool
 
 
 def _task(work: _Work, unit: Unit, target: str) -> Callable[[], Made]:
@@ -182,6 +183,7 @@ def _compile_with(work: _Work, unit: Unit, target: str, defines: Mapping[str, st
                 defines=defines,
                 include_dirs=folders,
                 options=(work.standard,),
+                relocatable=work.relocatable,
                 within=(job.root.resolve(), work.translated),
                 cache=job.cache,
                 toolchain=work.tools,
