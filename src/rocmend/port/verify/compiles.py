@@ -61,7 +61,7 @@ class Made(NamedTuple):
 
 def run(job: Job) -> Level:
     """Compile every translation unit for every target, and look at the code objects."""
-    units = found_units.units(job.sources, job.known)
+    units = found_units.units_of(job)
     if not units:
         return not_run("the project has no CUDA C++ translation unit")
     tools = find_toolchain()
