@@ -138,7 +138,68 @@ def _waits(file: CudaFile, loop: Statement) -> bool:
         if len(signs) != 2 or signs[1] != last - 1:
             return False
         first, last = signs[0] + 1, signs[1]
-    return _until_others(file, body, first, last)
+    return _until_others(file, body, first, last) or _goes_on_when_told(file, body, first, last)
+
+
+def _goes_on_when_told(file: CudaFile, body: Statement, first: int, last: int) -> bool:
+    """Tell whether a loop goes on only where a flag of another thread says so, and sets none itself.
+
+    A loop that sets its own flag too lets the other lanes of its wavefront go on: all of them repeat it together.
+    """
+    names = {token.text for token in file.tokens[first:last] if token.kind == Kind.NAME}
+    told = [
+        one.parts[0]
+        for one in walk(body)
+        if one.kind == "if" and len(one.parts) == 1 and one.condition is not None and _asks(file, *one.condition)
+    ]
+    inside = range(body.first, body.last - 1)
+    changes = [
+        index
+        for index in inside
+        if file.tokens[index].text in names
+        and (text_at(file, index + 1) in _CHANGES or text_at(file, index - 1) in (b"++", b"--"))
+    ]
+    leaves = [index for index in inside if file.tokens[index].text in (b"break", b"return", b"goto")]
+    guarded = all(any(part.first <= index < part.last for part in told) for index in (*changes, *leaves))
+    return bool(changes) and guarded and not any(_sets(file, index) for index in inside)
+
+
+def _asks(file: CudaFile, first: int, last: int) -> bool:
+    """Tell whether a condition reads what another thread sets, and takes nothing."""
+    names = {token.text for token in file.tokens[first:last] if token.kind == Kind.NAME}
+    called = b"".join(file.data[one.head : one.end] for one in file.functions if one.name.text in names)
+    if any(word in called for word in _TAKES) or names & _TAKES:
+        return False
+    volatile = (file.declaration_of(token.text, token.start) for token in file.tokens[first:last])
+    return (
+        bool(names & _READS)
+        or any(word in called for word in (b"volatile", b"__ldc", b".load("))
+        or any(one is not None and b"volatile" in one.qualifiers | set(one.type.split()) for one in volatile)
+    )
+
+
+def _sets(file: CudaFile, index: int) -> bool:
+    """Tell whether a token stores to memory, or calls a function that does."""
+    token = file.tokens[index]
+    if token.kind != Kind.NAME or text_at(file, index + 1) != b"(":
+        return _stores(file, index)
+    bodies = [one for one in file.functions if one.name.text == token.text]
+    if not bodies:
+        return token.text.startswith(b"atomic")
+    within = (at for at, one in enumerate(file.tokens) if any(body.start <= one.start < body.end for body in bodies))
+    return any(_stores(file, at) or file.tokens[at].text.startswith(b"atomic") for at in within)
+
+
+def _stores(file: CudaFile, index: int) -> bool:
+    """Tell whether a token ends what is stored to: ``a[i] = …``, ``*p = …``; not ``int *p = …``."""
+    if text_at(file, index + 1) not in _CHANGES:
+        return False
+    token = file.tokens[index]
+    return token.text == b"]" or (
+        token.kind == Kind.NAME
+        and text_at(file, index - 1) == b"*"
+        and text_at(file, index - 2) in (b";", b"{", b"}", b")", b"else", b"*")
+    )
 
 
 def _until_others(file: CudaFile, body: Statement, first: int, last: int) -> bool:
