@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from rocmend.mlx.execute import interpreter
+from rocmend.mlx.execute.order import order_of
 from rocmend.mlx.execute.rewrite import rewritten
 from rocmend.mlx.execute.step import Step
 from rocmend.mlx.execute.trace import OWNED, Tape
@@ -112,9 +113,9 @@ class _Observation:
         self.sharing: dict[int, set[int]] = {}  # of a storage: the places that see it and are needed still
         self.donated: list[int] = []
         wanted = self._wanted()
-        self.order = [place for place in range(self.count) if wanted[place]]
         self.ins = self._inputs()
-        self.lazy, self.kept = self._held()
+        self.lazy, self.kept = self._held(wanted)
+        self.order = order_of(self.nodes, wanted, tape.structure[6], self.kept)
         self.last = self._last()
         self.uses = _uses_of_links(tape)
 
@@ -138,7 +139,7 @@ class _Observation:
             link += len(node.inputs)
         return found
 
-    def _held(self) -> tuple[list[int], list[int]]:
+    def _held(self, wanted: list[bool]) -> tuple[list[int], list[int]]:
         """Return the places that handles hold: those that stay to be computed, and those that get a value.
 
         A view of a kept buffer costs nothing to compute when it is asked for, and until then it keeps the buffer from
@@ -149,7 +150,11 @@ class _Observation:
             if position >= 0:
                 uses[position] += 1
         roots = set(self.tape.structure[6])
-        held = {place for place in self.order if place in roots or self.tape.held[place] - uses[place] > ALONE}
+        held = {
+            place
+            for place in range(self.count)
+            if wanted[place] and (place in roots or self.tape.held[place] - uses[place] > ALONE)
+        }
         lazy = []
         for place in sorted(held):
             node = self.nodes[place]
