@@ -230,7 +230,16 @@ def check_placeholders(entry: Entry, context: Context) -> Findings:
 
 
 def _texts(remedy: Remedy) -> tuple[str, ...]:
-    return remedy.text, remedy.action, remedy.risk_note, remedy.check, remedy.expect, remedy.undo, *remedy.commands
+    return (
+        remedy.text,
+        remedy.title,
+        remedy.action,
+        remedy.risk_note,
+        remedy.check,
+        remedy.expect,
+        remedy.undo,
+        *remedy.commands,
+    )
 
 
 def check_scope(entry: Entry, context: Context) -> Findings:

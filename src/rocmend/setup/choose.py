@@ -23,16 +23,19 @@ _PIP_INSTALL = re.compile(r"(?<![\w./-])(?<!uv )pip install")
 _SITE = re.compile(r"https?://([^/\s\"]+)")
 CHECKS = {
     "torch": (
-        "rocmend wheel inspect torch",
+        "rocmend wheel inspect torch --native",
         "python -c 'import torch; print(torch.version.hip, torch.cuda.get_device_name())'",
         "rocmend probe",
     ),
     "rocm": ("rocminfo | grep gfx",),
     "jax": ("python -c 'import jax; print(jax.devices())'",),
     "onnxruntime": ("python -c 'import onnxruntime; print(onnxruntime.get_available_providers())'",),
-    "cupy": ("rocmend wheel inspect cupy", "python -c 'import cupy; print(cupy.arange(3).sum())'"),
-    "bitsandbytes": ("rocmend wheel inspect bitsandbytes", "python -m bitsandbytes"),
-    "flash-attn": ("rocmend wheel inspect flash-attn", "python -c 'import flash_attn; print(flash_attn.__version__)'"),
+    "cupy": ("rocmend wheel inspect cupy --native", "python -c 'import cupy; print(cupy.arange(3).sum())'"),
+    "bitsandbytes": ("rocmend wheel inspect bitsandbytes --native", "python -m bitsandbytes"),
+    "flash-attn": (
+        "rocmend wheel inspect flash-attn --native",
+        "python -c 'import flash_attn; print(flash_attn.__version__)'",
+    ),
     "llama.cpp": ("llama-cli --list-devices",),
     "vllm": ("python -c 'import torch, vllm; print(vllm.__version__, torch.cuda.get_device_name())'",),
     "aiter": ("python -c 'import aiter'",),
@@ -100,6 +103,8 @@ class Choices(msgspec.Struct, frozen=True):
         choices: The ways.
         known_packages: Every package some entry says how to install.
         own_environment: The machine's Python belongs to the distribution, which lets pip install nothing into it.
+        installed: The version that is installed and has code for the target; empty where there is none, or it is not
+            known.
     """
 
     package: str
@@ -107,6 +112,7 @@ class Choices(msgspec.Struct, frozen=True):
     choices: tuple[Choice, ...]
     known_packages: tuple[str, ...]
     own_environment: bool = False
+    installed: str = ""
 
     @property
     def serving(self) -> tuple[Choice, ...]:
@@ -152,7 +158,22 @@ def choose(  # noqa: PLR0913  the day is for tests
                 made.append(_replacing(choice, machine, target))
     made.sort(key=lambda item: (item.serves is False, item.serves is None, item.rank, item.entry_id))
     refuses = machine.value("python.externally_managed") is True and not machine.hypothetical_target
-    return Choices(package, target, tuple(made), known_packages(knowledge), own_environment=refuses)
+    installed = _installed(machine, target) if package == "torch" else ""
+    return Choices(
+        package, target, tuple(made), known_packages(knowledge), own_environment=refuses, installed=installed
+    )
+
+
+def _installed(machine: Machine, target: str) -> str:
+    """Return the machine's version of torch if it has code for all of its GPUs of a target, else nothing."""
+    services = {
+        machine.value(f"gpu.{index}.torch_service")
+        for index in machine.indices("gpu")
+        if machine.value(f"gpu.{index}.gfx_target") == target
+    }
+    packages = machine.value("packages")
+    serves = bool(services) and services <= {"native", "generic"} and not machine.hypothetical_target
+    return str(packages.get("torch", "")) if serves and isinstance(packages, dict) else ""
 
 
 def known_packages(knowledge: Knowledge) -> tuple[str, ...]:

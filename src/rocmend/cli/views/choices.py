@@ -29,9 +29,26 @@ def choices_document(result: Choices, *, everything: bool = False) -> Document:
 
 def _answer(result: Choices) -> tuple[Block, ...]:
     first, *others = result.serving
-    check = (Section("Check it afterwards", (Code("\n".join(first.check), "bash"),)),) if first.check else ()
+    check = (
+        (Section("Check it" if result.installed else "Check it afterwards", (Code("\n".join(first.check), "bash"),)),)
+        if first.check
+        else ()
+    )
     names = ", ".join(f"{choice.place} ({choice.channel})" for choice in others)
     more = f"{count_text(len(others), 'other way')}: {names}. " if others else ""
+    if result.installed:
+        here: tuple[Block, ...] = (
+            Text(
+                f"**{result.package} {result.installed} is installed and has code for {result.target}.** "
+                "Nothing needs to be installed, unless `rocmend doctor` says so."
+            ),
+        )
+        return (
+            *here,
+            *check,
+            Section("To install another", best_way(result)),
+            Text(f"{more}Sources and more: `--all`.", Tone.MUTED),
+        )
     return (Section("Install", best_way(result)), *check, Text(f"{more}Sources and more: `--all`.", Tone.MUTED))
 
 

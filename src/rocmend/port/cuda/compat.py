@@ -6,6 +6,7 @@ nothing: HIP's compiler takes the triple chevrons.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import resources
@@ -124,7 +125,7 @@ class Uses:
             elif line.startswith("namespace "):
                 self.namespaces |= {words[1].encode()} & _NAMESPACES.keys()
         self.shims |= {name for name, shim in SHIMS.items() if shim.text in text}
-        self.thrust = self.thrust or "<thrust/" in text
+        self.thrust = self.thrust or "<thrust/" in text or "#include <chrono> // for rocPRIM" in text
         self.support |= {f"{stem.decode()}.h" for stem in _support() if f'"{stem.decode()}.h"' in text}
         self.headers |= {one.hip for one in headers().values() if one.hip and f"<{one.hip}>" in text}
 
@@ -165,7 +166,12 @@ def _on_device(file: CudaFile, name: bytes) -> bool:
 
 def _device_alone(file: CudaFile, at: int) -> bool:
     function = file.function_at(at)
-    return function is not None and function.on_device and b"__host__" not in function.qualifiers
+    if function is None or not function.on_device or b"__host__" in function.qualifiers:
+        return False
+    return _LAMBDA.search(file.data, function.start, at) is None  # clang reads those for the host too
+
+
+_LAMBDA = re.compile(rb"[=(,]\s*\[[^\[\];]*\]\s*(?:\(|\{|__)")
 
 
 def defines(file: CudaFile, name: bytes) -> bool:

@@ -31,6 +31,7 @@ __all__ = [
     "torch_folders",
     "unit_of",
     "units",
+    "units_of",
 ]
 
 _UNITS = (".cu", ".cu.cc", ".cu.cpp", ".hip", ".hip.cpp")
@@ -95,6 +96,12 @@ class Unit(NamedTuple):
     def nvidia_defines(self) -> dict[str, str]:
         """Return the macros that it is compiled with for NVIDIA."""
         return dict(TORCH_NVIDIA_DEFINES) if self.torch else {}
+
+
+def units_of(job: Job) -> list[Unit]:
+    """Return a project's translation units."""
+    found = units(job.sources, job.known)
+    return [unit._replace(torch=True) for unit in found] if found and job.built_by_torch else found
 
 
 def units(sources: Mapping[str, bytes], known: Mapping[str, bytes] | None = None) -> list[Unit]:
