@@ -318,3 +318,19 @@ def test_the_standard_that_a_build_asks_for(name: str, text: str, option: str, t
     (tmp_path / name).write_text(text)
     with Beneath(tmp_path) as tree:
         assert standard(tree) == option
+
+
+@pytest.mark.slow
+def test_a_compiler_that_lacks_memory_leaves_it_undecided(ported: Ported) -> None:
+    """Three quarters of the machine's memory are for all compilers together; here even that is not given."""
+    large = b"__constant__ char big[1u << 30] = {1};\n__global__ void use(int* x) { x[0] = big[x[1]]; }\n"
+    root = ported({"total.cu": ORIGINAL, "big.cu": ORIGINAL + large}, {"total.cu": PORT, "big.cu": PORT + large})
+    given = 1400 << 20
+    limited = (
+        f"ulimit -v {given >> 10} && exec {sys.executable} -P -m rocmend port verify . --level compile --json --jobs 1"
+    )
+    done = subprocess.run(["sh", "-c", limited], cwd=root, capture_output=True, text=True, check=False, timeout=570)
+    level = next(one for one in json.loads(done.stdout)["data"]["levels"] if one["name"] == "compile")
+    assert level["status"] == "incomplete", level
+    assert {one["subject"] for one in level["evidence"] if one["outcome"] == "unknown"} == {"big.cu"}
+    assert any("needed more memory than the 1.37 GiB" in one["detail"] for one in level["evidence"])
