@@ -45,12 +45,14 @@ _ERROR = re.compile(r"\b(?:error|fatal)\b")
 _SHOWN = 4
 
 
+_ended = threading.Event()
 _running: set[int] = set()
 """Process groups of commands that run."""
 
 
 def ended(*_: object) -> None:
     """End with all commands that run: the log holds what is done."""
+    _ended.set()
     stop(*_running)
     os._exit(1)
 
@@ -188,7 +190,8 @@ def built(
                 macros = definitions(tree, unit)[0].defined
             folders = [one for one in _INCLUDE.findall(text) if not one.startswith("/")]
             argv = [
-                nvcc, "--ptx", "-w", "-arch", options.arch, "-std=c++17" if old or asked is None else asked[0],
+                nvcc, "--ptx", "-w", "--expt-relaxed-constexpr", "--extended-lambda", "-arch", options.arch,
+                "-std=c++17" if old or asked is None else asked[0],
                 *(f"-D{name}={value}" for name, value in macros.items() if name != "USE_ROCM"),
                 *(f"-I{one}" for one in (".", "include", *folders)), *(f"-I{one}" for one in options.cuda_include),
                 "-o", f"{scratch}/unit.ptx", str((source / unit).relative_to(folder)),
@@ -316,6 +319,8 @@ def main() -> int:
         def one(path: Path) -> bool:
             nonlocal done
             record = measured(path, options, known.get(path.name, {}))
+            if _ended.is_set():  # what was stopped is no result
+                return False
             told = record.get("failed") or record["levels"]["compile"][1][:70]
             with lock:
                 done += 1

@@ -176,3 +176,14 @@ def test_a_direct_call_is_seen(source: str, call: str) -> None:
 )
 def test_what_goes_through_a_helper_is_none(source: str) -> None:
     assert not list(touches(ast.parse(source)))
+
+
+def test_prose_of_the_documentation_is_wrapped() -> None:
+    long = []
+    for path in sorted((SOURCE.parents[1] / "docs").rglob("*.md")):
+        code = False
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            code ^= line.startswith("```")
+            if len(line) > 300 and not code and not line.startswith("|"):
+                long.append(f"{path.name}:{number}")
+    assert not long

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -195,6 +196,7 @@ def page(rows: Iterable[Row], triton: str) -> str:
         "before; `bound by` names the unit that limits the longest launch. `of the floor` is the floor over the time."
     )
     command = "```console\n$ python -m benchmarks.kernels.estimates docs/reference/kernels-estimates.md\n```"
+    about, how = (textwrap.fill(text, 160, break_on_hyphens=False) for text in (about, how))
     parts = ["# Estimates for AMD GPUs", about, command, how]
     by_op: dict[str, list[Row]] = {}
     for row in rows:

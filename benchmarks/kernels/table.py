@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,10 @@ _IN_TURN = (
     "or *missed* where the whole interval lies on one side of the target. Where the target lies within the interval, "
     "both are *level* if the interval is at most half a per cent wide; else there is *no verdict*."
 )
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, 160, break_on_hyphens=False)
 
 
 def together(result: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
@@ -106,9 +111,9 @@ def page(result: Mapping[str, Any], picture: str = "", calls: str = "") -> str:
         f"One run on {result['device']} ({result['target']}), {result['date']}: {made_with}.",
         "It says nothing of an AMD GPU: no record from one is here.",
         "",
-        _METHOD,
+        _wrapped(_METHOD),
         "",
-        *((_IN_TURN, "") if any("pair" in cell for row in result["results"] for cell in _cells(row)) else ()),
+        *((_wrapped(_IN_TURN), "") if any("pair" in cell for row in result["results"] for cell in _cells(row)) else ()),
         "| ceiling | measured |",
         "|---|---|",
         *(f"| {name.replace('_', ' ')} | {value:,.0f} |" for name, value in ceilings.items()),

@@ -65,7 +65,8 @@ def write_program(folder: Path, *, old: bool = False, faults: dict[str, str] | N
         folder: Where it is put.
         old: A generation without -d, -dev, -fa, --list-devices, --progress and jsonl.
         faults: What goes wrong, by device (``ROCm0``, ``none``) or by test (``pp512@d2048``): ``abort``, ``hang``,
-            ``oom``, ``said``, ``cpu``, ``nothing``; ``killed`` and ``waits`` only where the file ``mark`` is not there.
+            ``oom``, ``said``, ``cpu``, ``nothing``; ``killed`` and ``waits`` only where the file ``mark`` is not there,
+            ``waits-later`` the second time.
             By test and physical batch (``pp2048-ub1024``) likewise. ``speeds`` says how fast prompts are with one:
             ``ub1024=1.2``. ``gpus`` is how many there are; ``holds`` which of them hold weights, whatever is asked for.
     """
@@ -163,6 +164,11 @@ def _run(test: _Test, *, old: bool, faults: dict[str, str]) -> None:
     if fault == "waits" and not Path(faults["mark"]).exists():
         Path(faults["mark"]).touch()
         fault = "hang"
+    if fault == "waits-later" and Path(faults["mark"]).exists() and not Path(f"{faults['mark']}-2").exists():
+        Path(f"{faults['mark']}-2").touch()
+        fault = "hang"
+    elif fault == "waits-later":
+        Path(faults["mark"]).touch()
     _fail(fault)
     layers = 0 if fault == "cpu" else test.layers
     on_gpu = layers and test.device != "none"

@@ -235,6 +235,11 @@ def test_two_hosts_measure_and_their_runs_are_compared(lab: Lab) -> None:
         assert [one["when"] for one in host["health"]] == ["before", "after"]
         assert (host["state"], host["figures"], len(host["runs"])) == ("measured", 1, 1)
     groups = [group for host in found.values() for group in host["runs"]]
+    with Store.open(lab.folder / "home") as store:
+        for group in groups:
+            origin = next(store.query(group=group)).evidence.detail["measured"]["origin"]
+            assert origin["command"].startswith(f"rocmend bench {' '.join(SMALL)} --hosts ")
+            assert "--hosts" not in origin["on_host"]
     compared = subprocess.run(
         [real, "compare", *groups, "--json"], capture_output=True, env=lab.env, check=False, timeout=60
     )

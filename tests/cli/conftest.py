@@ -98,7 +98,7 @@ def plain_installation(at: Path) -> Path:
     return at / "bin" / "python"
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def machines() -> Path:
     return MACHINES
 

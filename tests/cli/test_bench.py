@@ -51,7 +51,8 @@ def test_the_list_and_the_help_estimate_what_a_preset_takes(rocmend: Run) -> Non
     assert 10 < least < most < 120
     assert 64 << 20 <= data["estimate"]["memory_bytes"] < 1 << 30
     shown = " ".join(rocmend("bench", "gemm", "--quick", "--list").out.split())
-    assert "8 cases under 4 settings. Timing takes 19.2 s to 32 s" in shown
+    assert "8 cases under 4 settings. Timing takes 19.2 s to 32 s, with preparing and checking about 5 min" in shown
+    assert data["estimate"]["whole_s"] == most + 8 * len(data["cases"])
     assert "Memory: up to 576 MiB" in shown
     told = " ".join(rocmend("bench", "gemm", "--help").out.split())
     assert "quick (8 products, timed 12.8 s or more" in told

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import select
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.bench import fake_llama as fake
 
-from rocmend.bench.calibration import Calibration, Tried
+from rocmend.bench.calibration import Calibration, Tried, calibrations_of
 from rocmend.bench.llama.backends import Backend, find_backends
 from rocmend.bench.llama.build import Build, Device, Help, parse_help
 from rocmend.bench.llama.check import compare_perplexities, compare_texts, garbage
@@ -28,6 +29,7 @@ from rocmend.core.errors import DataError, UsageError
 from rocmend.core.verdict import Verdict
 from rocmend.report import markdown
 from rocmend.report.document import Document
+from rocmend.store.store import Store
 
 from .conftest import Done
 
@@ -122,6 +124,36 @@ def test_the_batch_size_that_is_fastest_is_found_kept_and_taken(
     assert "1024 is taken" in report.out
     assert "ubatch 512: " in report.out
     assert "256 | crash" in report.out
+
+
+@pytest.mark.slow
+def test_an_interrupted_search_goes_on_with_its_rounds(bench: Bench, tmp_path: Path) -> None:
+    mark, store = tmp_path / "mark", tmp_path / "evidence.sqlite"
+    speeds = {"speeds": "ub64=0.5 ub128=0.7 ub256=0.9 ub1024=1.2 ub2048=1.2005"}
+    fake.write_program(tmp_path, faults={**speeds, "pp2048-ub512": "waits-later", "mark": str(mark)})
+    model = fake.write_model(tmp_path / "model-Q4_K_M.gguf")
+    words = ("--calibrate", "--backend", "rocm", "--generate", "")
+    command: list[str | Path] = [Path(sys.executable).with_name("rocmend"), "bench", "llama", "--model", model]
+    command += ["--build", tmp_path]
+    command += ["--quick", "--time", "10ms", "--store", store, *words]
+    begun = subprocess.Popen(
+        ["env", "--default-signal=INT", *command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    while not Path(f"{mark}-2").exists() and begun.poll() is None:  # the default's second round
+        select.select([], [], [], 0.05)
+    begun.send_signal(signal.SIGINT)
+    _, said = begun.communicate(timeout=60)
+    assert begun.returncode == 130
+    assert "What was tried before the first figure is kept. To go on: rocmend bench llama" in said
+    fake.write_program(tmp_path, faults={**speeds, "pp2048-ub64": "abort", "pp2048-ub128": "abort"})
+    (row,) = bench(*words, "--resume", "last").values()
+    assert row["setting"]["options"]["ubatch"] == 1024  # type: ignore[index]
+    with Store.open(store) as kept:
+        (found, *_) = calibrations_of(kept, str(row["group"]))
+    tried = {one.name: one for one in found.tried}
+    assert [(tried[name].verdict, tried[name].rounds) for name in ("64", "128", "1024")] == [
+        (Verdict.PASS, 1), (Verdict.PASS, 1), (Verdict.PASS, 3),
+    ]  # fmt: skip
 
 
 @pytest.mark.slow
@@ -326,6 +358,27 @@ def test_a_run_that_was_killed_itself_goes_on_where_it_was(bench: Bench, tmp_pat
     rows = bench("--backend", "rocm", "--resume", "last")
     assert {test: row["verdict"] for (test, _), row in rows.items()} == {"pp512": "pass", "tg128": "pass"}
     assert str(rows["pp512", "rocm"]["started_at"]) < str(rows["tg128", "rocm"]["started_at"])
+
+
+@pytest.mark.slow
+def test_a_run_that_is_to_end_prints_what_it_has(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    fake.write_program(tmp_path, faults={"tg128": "waits", "mark": str(mark)})
+    command: list[str | Path] = [Path(sys.executable).with_name("rocmend"), "bench", "llama", "--build", tmp_path]
+    command += ["--model", fake.write_model(tmp_path / "model.gguf"), "--quick", "--time", "10ms", "--backend", "rocm"]
+    command += ["--store", tmp_path / "evidence.sqlite", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+        while not mark.exists() and run.poll() is None:
+            select.select([], [], [], 0.05)
+        run.terminate()
+        out, said = run.communicate(timeout=60)
+    data = json.loads(out)["data"]
+    assert (run.returncode, [row["case"]["title"] for row in data["results"]], len(data["not_run"])) == (
+        1,
+        ["pp512"],
+        1,
+    )
+    assert "1 of 2 are done and kept. To go on: rocmend bench llama" in said
 
 
 @pytest.mark.slow

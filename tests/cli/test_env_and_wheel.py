@@ -72,6 +72,15 @@ def test_choose_says_which_cautions_concern_this_gpu(rocmend: Run) -> None:
     assert "convolutions" not in navi
 
 
+def test_an_installed_torch_with_code_for_the_gpu_is_not_told_to_be_replaced(rocmend: Run) -> None:
+    told = rocmend("wheel", "choose", "--machine", "mi300x").out
+    assert "torch 2.9.1+rocm7.0 is installed and has code for gfx942. Nothing needs" in told
+    assert told.index("Check it") < told.index("To install another") < told.index("pip install")
+    other = rocmend("wheel", "choose", "--machine", "mi300x", "--target", "gfx1100").out
+    assert "is installed" not in other
+    assert "rocmend wheel inspect torch --native" in other  # which fails where torch is a CPU build
+
+
 def test_choose_needs_a_gpu_or_a_target(rocmend: Run, machines: Path) -> None:
     done = rocmend("wheel", "choose", "--machine", machines / "no-amd-gpu")
     assert done.code == 2

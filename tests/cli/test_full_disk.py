@@ -10,11 +10,17 @@ from pathlib import Path
 
 import pytest
 
+from rocmend.bench.case import Case
+from rocmend.bench.records import Measured, evidence_of
+from rocmend.bench.session import Prepared, Subject
+from rocmend.bench.stats import summarize
 from rocmend.cli.main import _full_places
 from rocmend.core.files import write_atomic
+from rocmend.core.verdict import Verdict
 from rocmend.runner.events import Event, EventKind
 from rocmend.runner.journal import Journal
 from rocmend.runner.output import OutputKeeper
+from rocmend.store.store import Store
 
 
 @pytest.fixture
@@ -42,6 +48,45 @@ def test_standard_output() -> None:
                 stdout=out, stderr=subprocess.PIPE, text=True, check=False,
             )  # fmt: skip
             assert (done.returncode, "No space left on device (standard output)" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "printed"),
+    [
+        (("doctor", "--machine", "strix-halo"), "Diagnosis of strix-halo"),
+        (("doctor", "--machine", "strix-halo", "--format", "html"), "Diagnosis of strix-halo"),
+        (("doctor", "--machine", "strix-halo", "--json"), '"status": "error"'),
+        (("doctor", "--machine", "strix-halo", "--plan", "sh"), "#!/"),
+        (("check", "--machine", "strix-halo", "--no-store"), "Do this, in order"),
+        (("share", "--machine", "strix-halo"), "6.14.0-1013-oem"),
+        (("share", "--machine", "strix-halo", "--json"), '"status": "error"'),
+        (("report", "--store", "kept.sqlite", "--format", "md"), "Matrix products"),
+        (("compare", "bench-gemm", "last", "--store", "kept.sqlite", "--format", "jsonl"), '"comparison"'),
+    ],
+)
+def test_a_result_whose_file_cannot_be_written_is_printed(words: tuple[str, ...], printed: str, tmp_path: Path) -> None:
+    with Store.open(tmp_path / "kept.sqlite") as store:
+        blocks = tuple((1.0 + 0.001 * n,) * 3 for n in range(8))
+        prepared = Prepared(Verdict.PASS, subject=Subject("gfx1151", "cuda:0", "Radeon 8060S"))
+        case = Case("gemm/a", "gemm", {"dtype": "float32", "m": 1, "n": 1, "k": 1, "batch": 1}, "TFLOPS", 4e12)
+        one = Measured(case, Verdict.PASS, "", prepared, blocks, summarize(blocks), "2026-01-01", 1.0)
+        store.add(evidence_of(one, "bench-gemm-20260101-000000-aaaa"))
+    done = subprocess.run(
+        [Path(sys.executable).with_name("rocmend"), *words, "-o", "/dev/full"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, "No space left on device" in done.stderr) == (2, True), done.stderr
+    assert printed in done.stdout
+
+
+def test_an_audit_whose_script_cannot_be_written_is_printed(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("numpy\n")
+    done = subprocess.run(
+        [Path(sys.executable).with_name("rocmend"), "port", "audit", tmp_path, "--script", "/dev/full", "--json"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, "No space left on device" in done.stderr) == (2, True), done.stderr
+    assert "numpy" in done.stdout
 
 
 def test_a_report(full: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -111,3 +112,60 @@ def test_a_port_in_place_and_then_a_folder_of_its_own_can_be_undone(installed: I
         assert installed("port", "undo", str(project)).code == 0
     assert (project / "k.cu").read_text() == NEARBY
     assert not (project / "rocm").exists()
+
+
+MAKEFILE = "a.ptx: a.cu\n\tnvcc -ptx a.cu -o a.ptx\n\nprogram: b.cu\n\tnvcc -lineinfo b.cu -o program\n"
+
+
+def test_a_finding_in_a_build_survives_its_formatting_and_a_move(installed: Installed, tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    makefile = project / "Makefile"
+    makefile.write_text(MAKEFILE)
+    assert installed("port", str(project), "--apply").code == 1
+    assert [one["rule"] for one in by_hand(installed, project)] == ["BL01"]
+    (line,) = {one for one in makefile.read_text().splitlines() if "hipcc" in one and "-ptx" in one}
+    first, _, rest = line.partition(" -ptx ")
+    assert rest, line
+    makefile.write_text(makefile.read_text().replace(line, f"{first}  -ptx \\\n\t\t{rest}"))
+    assert [one["rule"] for one in by_hand(installed, project, "--jobs", "1")] == ["BL01"], "formatted"
+    (project / "build").mkdir()
+    makefile = makefile.rename(project / "build" / "Makefile")
+    (found,) = by_hand(installed, project, "--jobs", "2")
+    assert (found["rule"], found["path"]) == ("BL01", "build/Makefile")
+    kept = makefile.read_text()
+    makefile.write_text("".join(f"# {one}" if "-ptx" in one else one for one in kept.splitlines(keepends=True)))
+    assert by_hand(installed, project, "--jobs", "3") == [], "no longer run"
+
+
+def test_two_findings_of_a_rule_on_a_line_stay_two(installed: Installed, tmp_path: Path) -> None:
+    """As a port keeps them: of one rule and one line, with words of their own."""
+    project = applied(installed, tmp_path, DIVERGING)
+    (manifest,) = (project / ".rocmend" / "port").glob("*/manifest.json")
+    record = json.loads(manifest.read_text())
+    (one,) = record["findings"]
+    record["findings"] = [one, {**one, "message": "another thing of the same line"}]
+    manifest.write_text(json.dumps(record))
+    found = by_hand(installed, project)
+    assert [two["rule"] for two in found] == ["CU30", "CU30"]
+    assert len({two["message"] for two in found}) == 2
+    assert len({two["line"] for two in found}) == 1
+
+
+def test_a_record_of_thousands_of_findings_is_read_at_once(installed: Installed, tmp_path: Path) -> None:
+    """It may be a stranger's: what would take too long to find again stays open, at the beginning of its file."""
+    project = applied(installed, tmp_path, DIVERGING)
+    (manifest,) = (project / ".rocmend" / "port").glob("*/manifest.json")
+    record = json.loads(manifest.read_text())
+    (one,) = record["findings"]
+    (project / "k.cu").write_text((project / "k.cu").read_text() + "__device__ int a;\n" * 20_000)
+    code = ["__device__", "int", "a", ";"]
+    many = [{**one, "line": n, "message": f"finding {n}", "code": code * (n % 60 + 1)} for n in range(4000)]
+    marks = "".join(f"// ROCM CU30: {n} lanes\n__device__ int b{n};\n" for n in range(2000))
+    (project / "k.cu").write_text((project / "k.cu").read_text() + marks)
+    record["findings"] = many
+    manifest.write_text(json.dumps(record))
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    found = by_hand(installed, project)
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before < 30
+    assert sum(two["rule"] == "CU30" for two in found) == 4000

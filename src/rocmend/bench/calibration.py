@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -67,7 +67,9 @@ class Calibration(msgspec.Struct, frozen=True, omit_defaults=True):
         time_ms: Wall time.
         quarantine: Why nothing more may be started on this host.
         sizes: The values that were asked for; a calibration holds for no others.
-        verdict: ``pass`` where a value is taken; otherwise why none could be.
+        verdict: ``pass`` where a value is taken; otherwise why none could be; ``skipped`` where it was interrupted.
+        left: Names of the values that were still in when it was interrupted.
+        measured: The newest measurement of each value until then, to go on with.
     """
 
     setting: str
@@ -85,6 +87,8 @@ class Calibration(msgspec.Struct, frozen=True, omit_defaults=True):
     quarantine: str = ""
     sizes: tuple[int, ...] = ()
     verdict: Verdict = Verdict.PASS
+    left: tuple[str, ...] = ()
+    measured: dict[str, dict[str, Any]] = {}
 
     @property
     def final(self) -> bool:
@@ -114,6 +118,11 @@ class Beginning(msgspec.Struct, frozen=True):
     stop: Stop
     cases: Sequence[Case] = ()
     measured: Collection[str] = ()
+
+    def begun_before(self, setting: str, case: str, sizes: Sequence[int]) -> Calibration | None:
+        """Return what an interrupted search of an earlier part of the run has measured; None where there is none."""
+        asked = setting, case, tuple(sizes)
+        return next((one for one in self.kept if one.left and (one.setting, one.case, one.sizes) == asked), None)
 
     def found_before(self, setting: str, case: str, sizes: Sequence[int]) -> Calibration | None:
         """Return what an earlier part of the run has found for a setting; None where it is to be found now.

@@ -35,6 +35,8 @@ _MOST_NAMED = 5
 
 OnStart = Callable[[str, int, int], None]
 """Told what is done now: a text, how many cases are done, how many there are."""
+OnKept = Callable[[str], None]
+"""Told that something was kept before the first result: the run's id."""
 OnResult = Callable[[Measured, str, int, int], None]
 """Told of a result: the run's id, how many cases and settings are done, of how many."""
 
@@ -48,6 +50,7 @@ def run_suite(  # noqa: PLR0913  each of them is an option of the command
     resume: str | None = None,
     on_start: OnStart = lambda _text, _done, _total: None,
     on_result: OnResult = lambda _measured, _group, _done, _total: None,
+    on_kept: OnKept = lambda _group: None,
     stop: Callable[[], bool] = lambda: False,
     watch: Telemetry | None = None,
     notes: Sequence[str] = (),
@@ -63,6 +66,7 @@ def run_suite(  # noqa: PLR0913  each of them is an option of the command
         resume: Id of a run to go on with, or ``last``; what it has measured is not measured again.
         on_start: Told what is done now.
         on_result: Told of each result.
+        on_kept: Told of what was found before the first one.
         stop: Asked often; the run ends where it says True.
         watch: Reads sensors while blocks run.
         notes: What is to be known about the run.
@@ -73,7 +77,7 @@ def run_suite(  # noqa: PLR0913  each of them is an option of the command
         NotStartedError: Nothing can be measured: no torch, no such device.
     """
     group, finished, calibrations, plan = _finished(store, suite, resume)
-    run = _Run(suite, group, store, machine, effort, on_start, on_result, stop, watch, notes, command)
+    run = _Run(suite, group, store, machine, effort, on_start, on_result, on_kept, stop, watch, notes, command)
     found = run.all(finished, calibrations, plan)
     return msgspec.structs.replace(found, notes=(*found.notes, *notes))
 
@@ -154,13 +158,15 @@ class _Run:
         effort: Effort,
         on_start: OnStart,
         on_result: OnResult,
+        on_kept: OnKept,
         stop: Callable[[], bool],
         watch: Telemetry | None,
         notes: Sequence[str],
         command: str,
     ) -> None:
         self.suite, self.group, self.store, self.machine = suite, group, store, machine
-        self.effort, self.on_start, self.on_result, self.stop = effort, on_start, on_result, stop
+        self.effort, self.on_start, self.on_result, self.on_kept = effort, on_start, on_result, on_kept
+        self.stop = stop
         self.watch, self.notes = watch, notes
         self.origin = {**({"command": command} if command else {}), "rocmend": version_text()}
         self.settings: dict[str, Setting] = {}
@@ -221,6 +227,7 @@ class _Run:
             if self.store is not None:
                 kept = calibration_evidence(found, self.group, self.suite.name, self.origin)
                 self.store.add(kept, machine=self.machine)
+                self.on_kept(self.group)
 
         def step(what: str) -> None:
             self.on_start(what, 0, len(cases) * len(names))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import signal
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -184,6 +186,7 @@ def run_bench(
         machine = take_snapshot(None, python=common.python)
         suite = Selected(make(Bench(common, machine, stack)), common.select, common.settings)
         run: BenchRun | None = None
+        stop = threading.Event()
         if not common.list_only:
             store = None if common.no_store else stack.enter_context(Store.open(common.store_path))
             if measure_alone(command, "cpu" if all_gpus else common.device, progress, stack):
@@ -193,7 +196,9 @@ def run_bench(
             notes = conditions(gpu=gpu)
             watch = stack.enter_context(telemetry(gpu=gpu))
             effort = common.effort(efforts)
-            progress.expect(_about_s(suite, effort))
+            progress.expect(_estimate(suite, effort)["whole_s"])
+            # what was measured until then is printed, as by a batch system that ends a job
+            stack.callback(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, lambda *_: stop.set()))
             run = run_suite(
                 suite,
                 store=store,
@@ -202,10 +207,14 @@ def run_bench(
                 resume=common.resume,
                 on_start=progress,
                 on_result=lambda _result, group, done, total: resumable.note(group, done, total),
+                on_kept=resumable.note_found,
+                stop=stop.is_set,
                 watch=watch,
                 notes=notes,
                 command=command_line(),
             )
+    if run is not None and stop.is_set():
+        resumable.say_how()
     if run is None:
         _list(command, suite, common.effort(efforts), common.output_format)
     else:
@@ -214,25 +223,25 @@ def run_bench(
         _print(command, run, common.output_format)
 
 
-def _about_s(suite: Suite, effort: Effort) -> float:
-    """Return about how long a run is going to take at most."""
-    figures = len(suite.cases()) * len(suite.settings())
-    return figures * (effort.most_blocks * effort.block_s + _MOST_PREPARING_S)
+def _estimate(suite: Suite, effort: Effort) -> dict[str, Any]:
+    """Return how many seconds timing takes at least and at most, with all else about, and how much memory it takes."""
+    figures = sum(not suite.applies(case, setting) for case in suite.cases() for setting in suite.settings())
+    ends = [figures * blocks * effort.block_s for blocks in (effort.least_blocks, effort.most_blocks)]
+    return {"timing_s": ends, "whole_s": ends[1] + figures * _MOST_PREPARING_S, "memory_bytes": suite.memory_bytes()}
 
 
 def _list(command: str, suite: Suite, effort: Effort, output_format: str) -> None:
     from rocmend.cli.output import json_lines
     from rocmend.cli.views.bench import list_document
 
-    cases, settings = suite.cases(), suite.settings()
-    figures = sum(not suite.applies(case, setting) for case in cases for setting in settings)
-    ends = [figures * blocks * effort.block_s for blocks in (effort.least_blocks, effort.most_blocks)]
-    estimate = {"timing_s": ends, "memory_bytes": suite.memory_bytes()}
-    outcome = Outcome(command, {"cases": cases, "settings": settings, "estimate": estimate})
+    cases, settings, more = suite.cases(), suite.settings(), suite.more_settings()
+    estimate = _estimate(suite, effort)
+    data = {"cases": cases, "settings": settings, "more_settings": more, "estimate": estimate}
+    outcome = Outcome(command, data)
     finish(
         outcome,
         output_format,
-        lambda: list_document(suite.title, cases, settings, ends, suite.memory_bytes()),
+        lambda: list_document(suite.title, cases, settings, more, **estimate),
         others={"jsonl": lambda: json_lines(cases)},
     )
 

@@ -14,7 +14,7 @@ from rocmend.cli.base import WORDS
 from rocmend.cli.hostlines import HostLines
 from rocmend.cli.output import finish, json_lines
 from rocmend.cli.quantities import Duration
-from rocmend.cli.resumable import Resumable, option_words
+from rocmend.cli.resumable import Resumable, command_line, option_words
 from rocmend.core.errors import UsageError
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
@@ -140,6 +140,7 @@ def _measure(context: click.Context, words: tuple[str, ...], texts: tuple[str, .
             store=store,
             limit_s=values["host_limit"],
             resume=own.get("resume"),
+            command=command_line(),
             say=lambda host, text: lines(host.name, text),
             on_begin=lambda run: resumable.note(run, 0, len(hosts)),
         )

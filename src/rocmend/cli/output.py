@@ -21,7 +21,7 @@ from rocmend.core.files import naming
 from rocmend.core.outputs import check_named, try_place, write_named
 from rocmend.core.visible import json_safe, visible
 from rocmend.report.document import Document
-from rocmend.report.envelope import Outcome, error_outcome, to_json
+from rocmend.report.envelope import FAILED, Outcome, error_outcome, to_json
 
 if TYPE_CHECKING:
     from rocmend.core.redact import Redactor
@@ -156,25 +156,51 @@ def finish(
     """
     if unwritten is not None:
         outcome = error_outcome(outcome.command, unwritten, outcome.data)
+    made = (others or {}).get(output_format, view)
     if output_format == "human" and _OUTPUT not in click.get_current_context().meta:
         _print(view(), details=details, advise=advise)
     else:
-        write_result(_text(outcome, output_format, (others or {}).get(output_format, view)))
+
+        def printed(error: RocmendError) -> str:
+            nonlocal outcome
+            outcome = error_outcome(outcome.command, error, outcome.data)
+            return shown(view(), "human") if output_format == "html" else _text(outcome, output_format, made)
+
+        unwritten = write_result(_text(outcome, output_format, made), printed) or unwritten
+    leave(outcome.exit_code, unwritten)
+
+
+def write_result(text: str, printed: Callable[[RocmendError], str] | None = None) -> RocmendError | None:
+    """Write a result to the file that ``-o`` named, or to standard output.
+
+    A result whose file cannot be written is printed all the same.
+
+    Args:
+        text: The result.
+        printed: Returns what is printed in place of the file, told why; None for the text itself.
+
+    Returns:
+        Why the file could not be written.
+    """
+    file: OutputFile | None = click.get_current_context().meta.get(_OUTPUT)
+    if file is None:
+        write_data(text)
+        return None
+    unwritten = file.tried(text)
+    if unwritten is None:
+        tell(f"Written: {file.path}")
+    else:
+        write_data(printed(unwritten) if printed is not None else text)
+    return unwritten
+
+
+def leave(exit_code: int, unwritten: RocmendError | None = None) -> None:
+    """Leave a command whose result is printed; with an error where a file of it could not be written."""
     with naming(STDOUT):
         sys.stdout.flush()
     if unwritten is not None:
         say_error(unwritten)
-    raise click.exceptions.Exit(outcome.exit_code)
-
-
-def write_result(text: str) -> None:
-    """Write a result to the file that ``-o`` named, or to standard output."""
-    file: OutputFile | None = click.get_current_context().meta.get(_OUTPUT)
-    if file is None:
-        write_data(text)
-    else:
-        file.write(text)
-        tell(f"Written: {file.path}")
+    raise click.exceptions.Exit(exit_code if unwritten is None else FAILED)
 
 
 def _text(outcome: Outcome, output_format: str, made: Callable[[], str | Document | Suite]) -> str:

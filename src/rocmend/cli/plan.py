@@ -28,6 +28,8 @@ _Doable = TypeVar("_Doable", bound=Step | Remedy)
 LIVE = "this machine"
 """What a machine is called whose facts were not read from a capture."""
 _CHOOSE = "rocmend wheel choose"
+_DRY_RUN = (22, 2)
+"""The version of pip from which on it says what it would do. Source: https://pip.pypa.io/en/stable/news/#v22-2"""
 _PIP_INSTALL = re.compile(r"(?<![\w./-])(?<!uv )(?<!-m )pip install")
 _EXTRAS = re.compile(r"\brocm\[([^\]]+)\]")
 _OR_LATER = re.compile(r"\bROCm (\d+)\.(\d+)(?:\.\d+)* or later")
@@ -136,17 +138,20 @@ def _with(step: _Doable, line: str, best: Choice, machine: Machine) -> _Doable:
         step, text=f"{step.text} To build and run programs with it: `{use}`; `rocmend doctor` names the ROCm in use."
     )
     check, expected = _newer_rocm(python, step.text, machine)
+    printed = f"already satisfied, with {expected}" if "--dry-run" in check else expected
+    pip = re.match(r"(\d+)\.(\d+)", str((machine.value("packages") or {}).get("pip") or ""))
     by_eye = present or machine.value("python.found_by") == IN_FOLDER  # a script runs checks unasked
+    by_eye = by_eye or (pip is not None and (int(pip[1]), int(pip[2])) < _DRY_RUN)
     return msgspec.structs.replace(
         step,
         check="" if by_eye else check,
-        expect=f"`{python} -m pip show rocm` names {expected}" if by_eye else expected,
+        expect=f"`{python} -m pip show rocm` names {expected}" if by_eye else printed,
         undo=_undo_rocm(python, best.command, machine),
     )
 
 
 def _newer_rocm(python: str, text: str, machine: Machine) -> tuple[str, str]:
-    """Return a check that this Python has the ROCm which a step's text asks for, and what it prints.
+    """Return a check that this Python has the ROCm which a step's text asks for, and which that is.
 
     Of several versions the highest counts; where the text names none, any that is newer than the one in use.
     """
@@ -158,11 +163,8 @@ def _newer_rocm(python: str, text: str, machine: Machine) -> tuple[str, str]:
         major, minor, expected = int(old[1]), int(old[2]) + 1, f"a version newer than {old[0]}"
     else:
         return f"{python} -m pip show rocm", "the new version"
-    read = 'from importlib.metadata import version; v = version("rocm"); print(v)'
-    return (
-        f"{python} -c '{read}; exit(tuple(map(int, v.split(\".\")[:2])) < ({major}, {minor}))'",
-        expected.format(major, minor),
-    )
+    # what is there already satisfies it, or there is none: nothing is looked for elsewhere
+    return f'{python} -m pip install --no-index --dry-run "rocm>={major}.{minor}"', expected.format(major, minor)
 
 
 def _undo_rocm(python: str, command: str, machine: Machine) -> str:

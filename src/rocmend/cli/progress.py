@@ -129,9 +129,9 @@ class Progress:
             self._ends_at = min(self._ends_at, passed_s + left_s)
             left_s = self._ends_at - passed_s
         passed = f"{passed_s:.0f} s" if passed_s >= 1 else ""
-        left = f"about {_rounded(left_s)} left" if passed and left_s > 0 else ""
+        left = f"about {rounded_time(left_s)} left" if passed and left_s > 0 else ""
         if not passed and self._about_s:
-            left = f"about {_rounded(self._about_s)}"
+            left = f"about {rounded_time(self._about_s)}"
         said = ", ".join(part for part in (passed, left) if part)
         return f" ({said})" if said else ""
 
@@ -141,7 +141,7 @@ class Progress:
             sys.stderr.flush()
 
 
-def _rounded(seconds: float) -> str:
+def rounded_time(seconds: float) -> str:
     """Return a time as roughly as it is known."""
     if seconds >= 90:
         return f"{max(2, round(seconds / 60))} min"

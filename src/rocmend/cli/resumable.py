@@ -35,19 +35,29 @@ class Resumable:
         self.kept = kept
         self._group = group
         self._done = self._total = 0
+        self._found = False
 
     def note(self, group: str, done: int, total: int) -> None:
         """Take note of a result of a run: how many are done now, of how many."""
         self._group, self._done, self._total = group, done, total
 
+    def note_found(self, group: str) -> None:
+        """Take note that something was kept before the first result."""
+        self._group, self._found = group, True
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not KeyboardInterrupt:
-            return
+        if kind is KeyboardInterrupt:
+            self.say_how()
+
+    def say_how(self) -> None:
+        """Say how to go on."""
         if not self.kept:
             tell("Nothing is kept, because of --no-store.")
+        elif self._found and not self._done:
+            tell(f"What was tried before the first figure is kept. To go on: {_again(self._group)}")
         elif self._total:
             tell(f"{self._done} of {self._total} are done and kept. To go on: {_again(self._group)}")
         elif self._group:

@@ -144,6 +144,7 @@ class Remedy(msgspec.Struct, frozen=True, omit_defaults=True):
         instead_of: Id of the action that it is another way for.
         until: Id of the action that it helps until.
         optional: Worth a try; nothing is wrong without it.
+        title: The step's title, in place of its action's.
     """
 
     text: str = ""
@@ -162,6 +163,7 @@ class Remedy(msgspec.Struct, frozen=True, omit_defaults=True):
     instead_of: str = ""
     until: str = ""
     optional: bool = False
+    title: str = ""
 
     @property
     def relation(self) -> str:

@@ -65,6 +65,7 @@ def run_command(  # noqa: PLR0913  a run has as many limits as it has
     env: Mapping[str, str] | None = None,
     folder: Path | None = None,
     max_output_bytes: int = 8 << 20,
+    memory_bytes: int = 0,
 ) -> CommandResult:
     """Run a tool to its end or its limit, without a shell and without standard input.
 
@@ -78,6 +79,7 @@ def run_command(  # noqa: PLR0913  a run has as many limits as it has
         env: The whole environment, whose PATH the program is looked up in; None hands on ours.
         folder: Where it runs; None for where we are.
         max_output_bytes: Bytes of each stream kept; a tool that prints more is ended as ``flooded``.
+        memory_bytes: Address-space limit of each of its processes; 0 for none.
 
     Returns:
         How it ended, and what it printed. Never raises for what the tool does.
@@ -106,6 +108,8 @@ def run_command(  # noqa: PLR0913  a run has as many limits as it has
             os.close(err)
             ending, why = _why_not_started(command[0], env, error)
             return CommandResult(command, ending, stderr=why, time_ms=_elapsed_ms(start))
+    if memory_bytes:
+        _limit_memory(child.pid, memory_bytes)
     watcher = Watcher()
     watched = WatchedWork(
         child.pid,
@@ -135,6 +139,14 @@ def run_command(  # noqa: PLR0913  a run has as many limits as it has
         unkillable=watched.unkillable,
         stalled_s=round(watcher.clock.lost_s, 3),
     )
+
+
+def _limit_memory(pid: int, memory_bytes: int) -> None:
+    """Limit the address space of a process that has just begun, and of those that it starts; never raise a limit."""
+    with contextlib.suppress(OSError, ValueError):  # it has ended
+        known = (one for one in resource.prlimit(pid, resource.RLIMIT_AS) if one != resource.RLIM_INFINITY)
+        most = min((memory_bytes, *known))
+        resource.prlimit(pid, resource.RLIMIT_AS, (most, most))
 
 
 def _pipes(count: int) -> list[tuple[int, int]]:

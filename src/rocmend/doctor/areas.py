@@ -213,9 +213,12 @@ def _memory(machine: Machine, gpus: Sequence[GpuSummary]) -> _Told:
         + (f", of {size_text(total)}" if gpu.is_apu and total else "")
         for gpu in known
     ]
+    largest = machine.value("ttm.suggested_limit_bytes")
+    more = largest and len(known) == 1 and known[0].is_apu and (known[0].memory_ceiling_bytes or 0) * 1.1 < largest
+    raised = f"; up to {size_text(largest)} with a higher limit" if more else ""
     fits = {True: ": fits", False: ": does not fit"}.get(machine.value("model.fits"), "")
     asked = f"; the model has {size_text(wanted)}{fits}" if wanted else ""
-    return AreaState.OK, _listed(texts) + asked
+    return AreaState.OK, _listed(texts) + raised + asked
 
 
 def _system_memory(machine: Machine, total: int, wanted: int | None) -> str:

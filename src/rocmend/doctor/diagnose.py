@@ -132,7 +132,7 @@ def _findings(entry: Entry, matches: list[Match], machine: Machine, actions: Map
     ]
 
 
-_PROSE = ("text", "risk_note", "expect", "undo")
+_PROSE = ("text", "title", "risk_note", "expect", "undo")
 
 
 def _filled(remedy: Remedy, action: Action | None, machine: Machine, gpu: int | None) -> Remedy:

@@ -139,7 +139,9 @@ def _drop_conflicts(main: _Wishes, others: _Wishes) -> None:
 
 
 def _title(action: str, remedy: Remedy, actions: Mapping[str, Action]) -> str:
-    """Return a step's title: its action's, else the remedy's first sentence."""
+    """Return a step's title: the remedy's own, its action's, else the remedy's first sentence."""
+    if remedy.title:
+        return remedy.title
     known = actions.get(action_name(action)) if action else None
     return with_argument(known.title, action) if known is not None else _SENTENCE.split(remedy.text)[0].rstrip(".")
 
@@ -152,11 +154,11 @@ def _detail(title: str, remedy: Remedy) -> str:
 def _step(action: str, asked: Sequence[_Wish], actions: Mapping[str, Action]) -> Step:
     """Merge what several findings say of one action."""
     remedies = [wish.remedy for wish in asked]
-    title = _title(action, remedies[0], actions)
+    title = _title(action, next((one for one in remedies if one.title), remedies[0]), actions)
     known = actions.get(action_name(action))
     usual = (with_argument(known.check, action), with_argument(known.expect, action)) if known is not None else ("", "")
     checked = next((one for one in remedies if (one.check, one.expect) != usual), remedies[0])
-    details = dict.fromkeys(detail for one in remedies if (detail := _detail(title, one)))
+    details = dict.fromkeys(detail for one in remedies if (detail := _detail(_title(action, one, actions), one)))
     if known is not None and known.text:
         details[with_argument(known.text, action)] = None
     phase = min((one.phase or Phase.ENVIRONMENT for one in remedies), key=lambda phase: phase.rank)

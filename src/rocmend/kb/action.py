@@ -141,7 +141,7 @@ def resolved(remedy: Remedy, actions: Mapping[str, Action]) -> Remedy:
         return remedy
     return msgspec.structs.replace(
         remedy,
-        text=f"{with_argument(action.title, remedy.action)}. {remedy.text}".strip(),
+        text=f"{remedy.title or with_argument(action.title, remedy.action)}. {remedy.text}".strip(),
         commands=remedy.commands or _commands(action.commands, remedy.action),
         risk=remedy.risk if remedy.risk is not Risk.NONE else action.risk,
         risk_note=remedy.risk_note or action.risk_note,

@@ -64,6 +64,7 @@ def rewritten(entry: Entry, title: str, prose: _Write, code: _Write) -> Entry:
         return msgspec.structs.replace(
             one,
             text=prose(one.text),
+            title=prose(one.title),
             commands=tuple(map(code, one.commands)),
             risk_note=prose(one.risk_note),
             action=code(one.action),

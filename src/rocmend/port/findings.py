@@ -51,7 +51,7 @@ def findings(path: str, data: bytes, kinds: Kind) -> tuple[FileReport, int]:
                 once.add(rule.id)
             try:
                 found += placed(rule.issues(parsed))
-            except Exception as error:
+            except Exception as error:  # whatever a rule raises is named after it, and goes on
                 error.add_note(rule.id)
                 raise
         if language is Language.CUDA:

@@ -16,7 +16,7 @@ from rocmend.port.records import Issue, Language, Outcome
 from rocmend.port.state import first_and_last, generations
 from rocmend.port.traits import traits
 
-__all__ = ["torch_builds", "without_names"]
+__all__ = ["compiles_all_cuda", "torch_builds", "without_names"]
 
 
 def torch_builds(root: Path, seen: Iterable[Look]) -> set[str]:
@@ -27,12 +27,24 @@ def torch_builds(root: Path, seen: Iterable[Look]) -> set[str]:
         seen: What its files say.
     """
     seen = list(seen)
-    extension = any("extension" in one.traits for one in seen)
-    others = any("cuda" in one.traits and kind_of(one.path) in {Kind.CMAKE, Kind.MAKE} for one in seen)
-    if not extension or others:
+    if not compiles_all_cuda((one.path, one.traits) for one in seen):
         return set()
     supported = any(_supports(one.reads, one.traits) for one in _before(root, seen))
     return {BUILT_BY_TORCH, SUPPORTED_BY_TORCH} if supported else {BUILT_BY_TORCH}
+
+
+def compiles_all_cuda(files: Iterable[tuple[str, tuple[str, ...]]]) -> bool:
+    """Tell whether PyTorch's build compiles a project's CUDA, and no other build of the project does.
+
+    Args:
+        files: The project's, each with what it says of the project (``rocmend.port.traits``).
+    """
+    extension = False
+    for path, has in files:
+        if "cuda" in has and kind_of(path) in {Kind.CMAKE, Kind.MAKE}:
+            return False
+        extension = extension or "extension" in has
+    return extension
 
 
 def without_names(issues: tuple[Issue, ...], known: set[str]) -> tuple[Issue, ...]:
@@ -46,7 +58,7 @@ def without_names(issues: tuple[Issue, ...], known: set[str]) -> tuple[Issue, ..
     """
     left = tuple(one for one in issues if known.isdisjoint(one.unless))
     rewritten = any(one.edits and one.outcome is not Outcome.MANUAL for one in left)
-    return tuple(one for one in issues if one in left or (rewritten and one.needs))
+    return tuple(one for one in issues if one in left or (rewritten and one.rule == "CU40"))
 
 
 def _supports(reads: Language | None, has: tuple[str, ...]) -> bool:

@@ -34,6 +34,9 @@ def test_only_what_is_used_is_defined() -> None:
     assert "#include <hipblas/hipblas.h>" in found
     assert "#include <hipcub/hipcub.hpp>" in found
     assert "namespace cub = hipcub;" in found
+    assert found.index("#include <chrono> // for rocPRIM 6.4, which uses it") < found.index(
+        "#include <hipcub/hipcub.hpp>"
+    )
     assert not any("cudaFree" in line or "cudaMemset" in line for line in found)
     assert not any(line.startswith("#define cudaFuncSetAttribute hip") for line in found[: found.index("#else", 30)])
 
@@ -214,6 +217,15 @@ def test_minima_of_a_namespace_need_nothing() -> None:
     assert (b"(max)" in device, b"host code" in device, device.count(b"\n") < 55) == (True, False, True)
     host = compatibility_header(uses([("a.cu", kernel + b"long f(long a) { return max(a, 2L); }\n")]))
     assert b"static inline __host__ long (max)" in host
+    kernel = b"__global__ void k(long* x) {\n  auto f = [=](long a) { return max(a, 2L); };\n  *x = f(*x);\n}\n"
+    assert b"static inline __host__ long (max)" in compatibility_header(
+        uses([("a.cu", kernel)])
+    )  # read for the host too
+
+
+def test_a_parameters_mark_of_cuda_is_left_out() -> None:
+    source = b"__global__ void k(const __grid_constant__ int x) {}\n"
+    assert b"#define __grid_constant__" in compatibility_header(uses([("a.cu", source)]))
     own = b"int min(int a, unsigned b) { return a; }\nint f() { return min(1, 2u); }\n"
     assert b"(min)" not in compatibility_header(uses([("a.cu", own)]))
 

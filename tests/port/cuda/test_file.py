@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rocmend.port.cuda.conditions import evaluated
 from rocmend.port.cuda.constants import constant
 from rocmend.port.cuda.file import CudaFile
 
@@ -155,3 +156,9 @@ def test_constants(expression: str, value: int | None) -> None:
     file = CudaFile("a.cu", f"#define N 16\nconstexpr int M = N * 2;\nint x[{expression}];\n".encode())
     (declared,) = file.declarations_of("x")
     assert constant(file, declared.extents[0], declared.name.start) == value
+
+
+def test_an_expression_without_end_is_not_followed() -> None:
+    """Its value is not known, so that neither branch is left out."""
+    for count, value in ((100, 100), (100_000, None)):
+        assert evaluated([b"1", *([b"+", b"1"] * (count - 1))], {}) == value

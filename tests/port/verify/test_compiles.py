@@ -138,6 +138,22 @@ def test_torchs_headers_are_found_where_a_header_without_cuda_includes_them(port
 
 
 @pytest.mark.slow
+def test_pytorchs_build_translates_sources_without_its_headers_too(tmp_path: Path) -> None:
+    """A project that PyTorch builds for ROCm already: nothing is to be ported, and it compiles as it is."""
+    (tmp_path / "setup.py").write_text(
+        "import torch\nfrom torch.utils.cpp_extension import CUDAExtension\nfor_rocm = torch.version.hip is not None\n"
+    )
+    (tmp_path / "k.cu").write_text(
+        "#include <cuda_runtime.h>\n#ifdef __CUDACC__\n__global__ void k() {}\n#endif\n"
+        "void run(cudaStream_t stream) { k<<<1, 1, 0, stream>>>(); }\n"
+    )
+    command = [sys.executable, "-P", "-m", "rocmend", "port", "verify", ".", "--level", "compile", "--json"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    level = next(one for one in json.loads(done.stdout)["data"]["levels"] if one["name"] == "compile")
+    assert level["status"] == "passed", level
+
+
+@pytest.mark.slow
 def test_a_header_that_is_not_here_leaves_it_undecided(ported: Ported) -> None:
     source = PORT.replace(
         b"#include <hip/hip_runtime.h>", b"#include <hip/hip_runtime.h>\n#include <rocwmma/rocwmma.hpp>"
@@ -198,6 +214,19 @@ def test_what_the_makefile_defines_is_defined(ported: Ported) -> None:
     command = [sys.executable, "-m", "rocmend.cli.main", "port", "verify", str(root), "--level", "compile", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [b"-fgpu-rdc -c", b"-c"])
+def test_device_code_of_another_unit_is_linked_where_the_build_says_so(ported: Ported, options: bytes) -> None:
+    caller = (
+        b"#include <hip/hip_runtime.h>\n__device__ int twice(int);\n__global__ void k(int* x) { *x = twice(*x); }\n"
+    )
+    makefile = b"%.o: %.cu\n\thipcc " + options + b" $< -o $@\n"
+    root = ported({"a.cu": caller, "Makefile": makefile}, {"README": b"ported\n"})
+    command = [sys.executable, "-m", "rocmend.cli.main", "port", "verify", str(root), "--level", "compile", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == (0 if b"rdc" in options else 1), done.stdout
 
 
 @pytest.mark.slow
@@ -289,3 +318,19 @@ def test_the_standard_that_a_build_asks_for(name: str, text: str, option: str, t
     (tmp_path / name).write_text(text)
     with Beneath(tmp_path) as tree:
         assert standard(tree) == option
+
+
+@pytest.mark.slow
+def test_a_compiler_that_lacks_memory_leaves_it_undecided(ported: Ported) -> None:
+    """Three quarters of the machine's memory are for all compilers together; here even that is not given."""
+    large = b"__constant__ char big[1u << 30] = {1};\n__global__ void use(int* x) { x[0] = big[x[1]]; }\n"
+    root = ported({"total.cu": ORIGINAL, "big.cu": ORIGINAL + large}, {"total.cu": PORT, "big.cu": PORT + large})
+    given = 1400 << 20
+    limited = (
+        f"ulimit -v {given >> 10} && exec {sys.executable} -P -m rocmend port verify . --level compile --json --jobs 1"
+    )
+    done = subprocess.run(["sh", "-c", limited], cwd=root, capture_output=True, text=True, check=False, timeout=570)
+    level = next(one for one in json.loads(done.stdout)["data"]["levels"] if one["name"] == "compile")
+    assert level["status"] == "incomplete", level
+    assert {one["subject"] for one in level["evidence"] if one["outcome"] == "unknown"} == {"big.cu"}
+    assert any("needed more memory than the 1.37 GiB" in one["detail"] for one in level["evidence"])

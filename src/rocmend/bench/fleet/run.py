@@ -9,6 +9,7 @@ import shlex
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import Any
 
 import msgspec
 
@@ -17,6 +18,7 @@ from rocmend.bench.fleet.messages import MARK, Busy, Doing, Ended, Health, Hello
 from rocmend.bench.fleet.places import Host
 from rocmend.bench.fleet.state import Fleet, HostRun, Notes, State
 from rocmend.core.errors import RocmendError, UsageError
+from rocmend.core.evidence import Evidence
 from rocmend.core.scratch import ScratchFolder
 from rocmend.core.visible import one_line
 from rocmend.runner.events import Event, EventKind
@@ -52,6 +54,7 @@ def run_fleet(  # noqa: PLR0913  each is an option of the command
     notes: Notes | None = None,
     limit_s: float,
     resume: str | None = None,
+    command: str = "",
     say: Say = lambda _host, _text: None,
     on_begin: Callable[[str], None] = lambda _id: None,
 ) -> Fleet:
@@ -64,6 +67,7 @@ def run_fleet(  # noqa: PLR0913  each is an option of the command
         notes: What is remembered of hosts and runs.
         limit_s: How long a host may take.
         resume: Id of a run to go on with, or ``last``; hosts that are measured are not measured again.
+        command: The command line that was typed here, kept with the records beside that of the host.
         say: Told what each host does, from several threads.
         on_begin: Told the run's id, before anything is started.
 
@@ -77,15 +81,22 @@ def run_fleet(  # noqa: PLR0913  each is an option of the command
         was = shlex.join(["rocmend", "bench", *before.words])
         raise UsageError("--resume", f"{before.id} is another benchmark: `{was}`.", next_step="Give the same options.")
     on_begin(before.id)
-    return _Fleet(before, hosts, store, kept, limit_s, say).all()
+    return _Fleet(before, hosts, store, kept, limit_s, say, command).all()
 
 
 class _Fleet:
     def __init__(  # noqa: PLR0913, PLR0917  it is made in one place, from that function's arguments
-        self, before: Fleet, hosts: Sequence[Host], store: Store | None, notes: Notes, limit_s: float, say: Say
+        self,
+        before: Fleet,
+        hosts: Sequence[Host],
+        store: Store | None,
+        notes: Notes,
+        limit_s: float,
+        say: Say,
+        command: str,
     ) -> None:
         self.fleet, self.hosts, self.store, self.notes = before, hosts, store, notes
-        self.limit_s, self.say = limit_s, say
+        self.limit_s, self.say, self.command = limit_s, say, command
         self.stop = threading.Event()
         self.done = {run.key: run for run in before.hosts}
         self.left_out = notes.quarantined()
@@ -217,10 +228,30 @@ class _Fleet:
         with ScratchFolder("fleet") as scratch:
             file = scratch / "evidence.zip"
             file.write_bytes(archive)
-            received = msgspec.structs.replace(read_archive(file), name=host.name)
+            received = read_archive(file)
+        records = tuple(
+            msgspec.structs.replace(one, evidence=_typed(one.evidence, self.command)) for one in received.records
+        )
+        received = msgspec.structs.replace(received, name=host.name, records=records)
         mark = f"{host.key}-gpu{gpu}" if gpu else host.key
         told = {"fleet": self.fleet.id, **({"unhealthy": unhealthy} if unhealthy else {})}
         return take(self.store, received, mark=mark, told=told).groups
+
+
+def _typed(evidence: Evidence, command: str) -> Evidence:
+    """Return a record of a host with the command line that was typed here; that of the host stands beside it."""
+
+    def told(where: dict[str, Any]) -> dict[str, Any]:
+        origin = where.get("origin")
+        if not command or not isinstance(origin, dict):
+            return where
+        there = {"on_host": origin["command"]} if "command" in origin else {}
+        return {**where, "origin": {**origin, **there, "command": command}}
+
+    detail = told(evidence.detail)
+    if isinstance(measured := detail.get("measured"), dict):
+        detail = {**detail, "measured": told(measured)}
+    return msgspec.structs.replace(evidence, detail=detail)
 
 
 class _Seen:

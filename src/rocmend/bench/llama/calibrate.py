@@ -77,20 +77,48 @@ class Calibrator:
         self.rounds: dict[str, int] = {}
         self.started = dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds")
         self.since = time.monotonic()
+        self.left: list[str] = []
 
     def find(self) -> Calibration | None:
-        """Return what was found; None where it was stopped."""
+        """Return what was found; None where it was stopped. The rounds of one that is interrupted are kept."""
+        found = None
+        try:
+            found = self._find()
+        finally:
+            if found is None and self.left:
+                self.begin.keep(self._interrupted())
+        return found
+
+    def _interrupted(self) -> Calibration:
+        """Return what is known until now, to go on with."""
+        found = self._found({}, f"interrupted: {len(self.left)} sizes are left")
+        measured = {name: msgspec.to_builtins(item) for name, item in self.last.items()}
+        return msgspec.structs.replace(found, verdict=Verdict.SKIPPED, left=tuple(self.left), measured=measured)
+
+    def _go_on(self) -> list[str]:
+        """Take over the rounds of an interrupted search; return the names that are left, all where there is none."""
+        before = self.begin.begun_before(self.setting, self.case.id, self.asked)
+        if before is None or not self.sizes.keys() >= set(before.left):
+            return list(self.sizes)
+        known = {one.name: one for one in before.tried if one.name in self.sizes}
+        self.last = {name: msgspec.convert(item, Measured) for name, item in before.measured.items() if name in known}
+        self.rounds = {name: known[name].rounds for name in self.last}
+        self.left = list(before.left)
+        return list(before.left)
+
+    def _find(self) -> Calibration | None:
         if not self.sizes:
             return self._found({}, "this build has no option for the batch size (-ub, -b)")
         proof = self._session(self.sizes[self.default], proves=True).prepare(self.case)
         if proof.verdict is not Verdict.PASS:
             return None if self._stopped(proof) else self._found({}, f"{proof.verdict.value}: {proof.reason}", proof)
-        names = list(self.sizes)
-        blocks = 1
+        names = self._go_on()
+        blocks: int = 2 ** max(self.rounds.values(), default=0)
         # where a logical batch as small is to be tried, a first round has to find out of which size
         while (len(names) > FINALISTS + 1 or self._looks_first()) and not self._over(proof):
             few = msgspec.structs.replace(self.begin.effort, least_blocks=blocks, most_blocks=blocks, least_runs=_RUNS)
             names = self._better(self._round(names, few, f"round {blocks.bit_length()}"))
+            self.left = list(names)
             blocks *= 2
         if not self._over(proof) and (best := self._same_batch(names)):
             self.sizes[best.name] = best

@@ -89,7 +89,7 @@ def command(
     if script is not None:
         import platform
 
-        from rocmend.cli.output import write_result
+        from rocmend.cli.output import leave, write_result
         from rocmend.cli.plan import LIVE
         from rocmend.cli.views.plan_script import plan_script
 
@@ -99,8 +99,8 @@ def command(
                 f"nothing was judged, as this machine has no {target}: there is no plan for it.",
                 next_step=f"Run `rocmend doctor --target {target}` for its known problems.",
             )
-        write_result(plan_script(diagnosis, platform.node() if machine.name == LIVE else ""))
-        raise click.exceptions.Exit(FINDINGS if serious else CLEAN)
+        unwritten = write_result(plan_script(diagnosis, platform.node() if machine.name == LIVE else ""))
+        leave(FINDINGS if serious else CLEAN, unwritten)
 
     def sarif_text() -> str:
         from rocmend.report import sarif

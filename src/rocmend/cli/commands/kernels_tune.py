@@ -130,9 +130,9 @@ def _tune(
         for one in ops:
             tuner = Tuner(one.name, device, budget_s=budget, trial_s=trial_limit, fresh=fresh, tell=progress)
             found.append(tuner.run(fields))
-    if file is not None:
-        file.write(exporting.toml(exporting.measured()))
-    finish(Outcome("kernels tune", {"ops": found}), output_format, lambda: tune_document(found))
+    unwritten = file.tried(exporting.toml(exporting.measured())) if file is not None else None
+    outcome = Outcome("kernels tune", {"ops": found})
+    finish(outcome, output_format, lambda: tune_document(found), unwritten=unwritten)
 
 
 def _propose(
@@ -155,12 +155,12 @@ def _propose(
     with Progress("rocmend kernels tune", ops[0].name, about_s=budget * len(ops)) as progress:
         found = [propose(one.name, target, fields, product=product, budget_s=budget, tell=progress) for one in ops]
     rows = exporting.proposed(found)
-    if file is not None and rows:
-        file.write(exporting.toml(rows))
+    unwritten = file.tried(exporting.toml(rows)) if file is not None and rows else None
     finish(
         Outcome("kernels tune", {"ops": found}),
         output_format,
-        lambda: proposals_document(found, exporting.toml(rows), str(export or "")),
+        lambda: proposals_document(found, exporting.toml(rows), "" if unwritten is not None else str(export or "")),
+        unwritten=unwritten,
     )
 
 

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from rocmend.cli.base import rocmend_command
-from rocmend.cli.output import OutputFile, file_option, must_end, tell
+from rocmend.cli.output import OutputFile, file_option, leave, must_end, tell
 from rocmend.cli.progress import Progress
 from rocmend.cli.source import machine_option, python_option, workload_option
 from rocmend.cli.stored import existing_store, store_option
 from rocmend.cli.streams import write_data
 from rocmend.core.errors import RocmendError, UsageError
-from rocmend.report.envelope import Outcome, to_json
+from rocmend.report.envelope import CLEAN, Outcome, error_outcome, to_json
 
 if TYPE_CHECKING:
-    from rocmend.cli.share import Benchmarked, Probed
+    from rocmend.cli.share import Benchmarked, Probed, Shared
     from rocmend.machine.root import ChosenPython
     from rocmend.store.records import StoredEvidence
     from rocmend.store.store import Store
@@ -111,22 +112,31 @@ def command(
             evidence=lambda redactor: packed_evidence(store, chosen, redactor),
             progress=progress,
         )
-    if text_file is not None:
-        text_file.write(result.text)
-    if archive_file is not None and result.archive is not None:
-        archive_file.write(result.archive)
-    if as_json:
-        data = {
-            "text": result.text,
-            "output": output,
-            "archive": archive,
-            "evidence": len(chosen),
-            "replaced": result.redactor.replaced,
-        }
-        write_data(to_json(Outcome("share make", data), redactor=result.redactor))
-    elif output is None and archive is None:
+    data = {
+        "text": result.text,
+        "output": output,
+        "archive": archive,
+        "evidence": len(chosen),
+        "replaced": result.redactor.replaced,
+    }
+    _hand_over(result, [(text_file, result.text), (archive_file, result.archive)], data if as_json else None)
+
+
+def _hand_over(
+    result: Shared, files: Sequence[tuple[OutputFile | None, str | bytes | None]], data: dict[str, Any] | None
+) -> None:
+    """Write the files, print the text where it is in none of them, or the data, and leave."""
+    named = [(file, made) for file, made in files if file is not None and made is not None]
+    failed = {file.path: error for file, made in named if (error := file.tried(made)) is not None}
+    error = next(iter(failed.values()), None)
+    if data is not None:
+        outcome = Outcome("share make", data) if error is None else error_outcome("share make", error, data)
+        write_data(to_json(outcome, redactor=result.redactor))
+    elif failed or not named:
         write_data(result.text)
-    for written in filter(None, (output, archive)):
-        tell(f"rocmend: wrote {written}")
+    for file, _ in named:
+        if file.path not in failed:
+            tell(f"rocmend: wrote {file.path}")
     tell(f"rocmend: {result.statement}")
     tell("rocmend: nothing was sent anywhere: read it, then paste or attach it where you ask for help.")
+    leave(CLEAN, error)

@@ -29,9 +29,26 @@ def choices_document(result: Choices, *, everything: bool = False) -> Document:
 
 def _answer(result: Choices) -> tuple[Block, ...]:
     first, *others = result.serving
-    check = (Section("Check it afterwards", (Code("\n".join(first.check), "bash"),)),) if first.check else ()
+    check = (
+        (Section("Check it" if result.installed else "Check it afterwards", (Code("\n".join(first.check), "bash"),)),)
+        if first.check
+        else ()
+    )
     names = ", ".join(f"{choice.place} ({choice.channel})" for choice in others)
     more = f"{count_text(len(others), 'other way')}: {names}. " if others else ""
+    if result.installed:
+        here: tuple[Block, ...] = (
+            Text(
+                f"**{result.package} {result.installed} is installed and has code for {result.target}.** "
+                "Nothing needs to be installed, unless `rocmend doctor` says so."
+            ),
+        )
+        return (
+            *here,
+            *check,
+            Section("To install another", best_way(result)),
+            Text(f"{more}Sources and more: `--all`.", Tone.MUTED),
+        )
     return (Section("Install", best_way(result)), *check, Text(f"{more}Sources and more: `--all`.", Tone.MUTED))
 
 
@@ -51,7 +68,13 @@ def best_way(result: Choices) -> tuple[Block, ...]:
         lines.append(Text(f"**Note:** this is a {first.channel} build."))
     if first.caution:
         lines.append(Text(f"**Caution:** {_sentence(first.caution)}"))
+    if first.stale_days:
+        lines.append(Text(f"**Note:** {_age(first)}"))
     return tuple(lines)
+
+
+def _age(choice: Choice) -> str:
+    return f"this index was last checked on {choice.read}, {choice.stale_days} days ago: it may have changed since."
 
 
 def _refused(choices: Sequence[Choice]) -> tuple[Block, ...]:
@@ -75,6 +98,10 @@ def choice_card(choice: Choice, number: int) -> Card:
     blocks: list[Block] = [Code(choice.command, "bash"), Text(_sentence(choice.reason))]
     if choice.caution:
         blocks.append(Text(f"**Caution:** {_sentence(choice.caution)}"))
+    if choice.read is not None:
+        blocks.append(
+            Text(_sentence(_age(choice) if choice.stale_days else f"index checked on {choice.read}"), Tone.MUTED)
+        )
     label = choice.channel if choice.serves else f"{choice.channel}, not known"
     details: tuple[Block, ...] = (source_links(choice.sources),) if choice.sources else ()
     return Card(

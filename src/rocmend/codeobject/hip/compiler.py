@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+import resource
+import signal
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,10 +23,12 @@ from rocmend.codeobject.notes import read_kernels
 from rocmend.codeobject.reader import BytesReader
 from rocmend.core.errors import DataError
 from rocmend.core.files import write_atomic
+from rocmend.core.host_memory import total_bytes
 from rocmend.core.private import is_own_file
 from rocmend.core.scratch import ScratchFolder
 from rocmend.core.stall import StallClock
 from rocmend.core.supervise import CommandResult, Ending, run_command
+from rocmend.core.units import size_text
 
 __all__ = ["STALL_LIMIT_S", "TIME_LIMIT_S", "check_syntax", "compile_hip"]
 
@@ -33,6 +37,9 @@ TIME_LIMIT_S = 3600.0
 
 STALL_LIMIT_S = 120.0
 """A compiler that uses no CPU time for so long waits for what will not come."""
+
+_SHARE = 0.75
+"""Of the machine's memory, that a tool may use where nothing else is said."""
 
 SOURCE_NAME = "<source>"
 _SAYS_NOTHING_ELSE = ("-fno-caret-diagnostics", "-fno-color-diagnostics", "-ferror-limit=50")
@@ -51,6 +58,7 @@ class _Job(NamedTuple):
     clock: StallClock
     deadline: float
     started: float
+    memory_bytes: int
 
     def left_s(self) -> float:
         return max(0.1, self.deadline - self.clock.now(math.inf))
@@ -68,7 +76,9 @@ def compile_hip(  # noqa: PLR0913  a compilation has as many settings as it has
     include_dirs: Sequence[Path] = (),
     options: Sequence[str] = (),
     within: Sequence[Path] = (),
+    relocatable: bool = False,
     time_limit_s: float = TIME_LIMIT_S,
+    memory_bytes: int = 0,
     cache: bool = True,
     toolchain: Toolchain | None = None,
 ) -> HipObject | HipFailure:
@@ -87,7 +97,9 @@ def compile_hip(  # noqa: PLR0913  a compilation has as many settings as it has
             default and ours).
         within: Folders that the source and its headers lie in, where they are a stranger's: a source that reads a
             file outside of them, the folders of headers and those of installed software is refused.
+        relocatable: What is not defined here is device code of other units: the code object is not complete.
         time_limit_s: Of everything together.
+        memory_bytes: That a tool may use; 0: three quarters of the machine's.
         cache: Take what was compiled before from the same bytes (headers outside the toolchain included), and keep
             what is compiled now.
         toolchain: Instead of the one that ``find_toolchain`` gives.
@@ -108,7 +120,7 @@ def compile_hip(  # noqa: PLR0913  a compilation has as many settings as it has
     own = _options(tools, made_for, defines, include_dirs)
     stage = ("--cuda-device-only", *tools.device_flags)
     with ScratchFolder("hip") as folder:
-        job = _job(tools, made_for, source, folder, (*own, *stage, *options), time_limit_s)
+        job = _job(tools, made_for, source, folder, (*own, *stage, *options), (time_limit_s, memory_bytes))
         try:
             data = job.source.read_bytes()
         except OSError as error:
@@ -117,11 +129,12 @@ def compile_hip(  # noqa: PLR0913  a compilation has as many settings as it has
         # what was compiled before may have read files outside of these folders
         confined = tuple(f"within {Path(one).absolute()}" for one in within)
         name = str(source) if isinstance(source, Path) else ""
-        key = key_of(tools.fingerprint, name, data, (*job.options, *confined))
+        linked = ("relocatable",) if relocatable else ()
+        key = key_of(tools.fingerprint, name, data, (*job.options, *confined, *linked))
         known = store.find(key) if store else None
         if known is not None:
             return _confined(job, known, (), ()) if within else known
-        made, used = _compile(job)
+        made, used = _compile(job, relocatable=relocatable)
         if within:
             made = _confined(job, made, used, (*within, *include_dirs))
         if store and isinstance(made, HipObject):
@@ -140,6 +153,7 @@ def check_syntax(  # noqa: PLR0913  as above
     within: Sequence[Path] = (),
     host_only: bool = False,
     time_limit_s: float = TIME_LIMIT_S,
+    memory_bytes: int = 0,
     toolchain: Toolchain | None = None,
 ) -> Syntax | HipFailure:
     """Read a translation unit twice, as the host's side and as the device's, and generate nothing.
@@ -157,6 +171,7 @@ def check_syntax(  # noqa: PLR0913  as above
         within: As for ``compile_hip``.
         host_only: Read the host's side alone: for a unit whose device's side is compiled anyway.
         time_limit_s: Of both together.
+        memory_bytes: As for ``compile_hip``.
         toolchain: Instead of the one that ``find_toolchain`` gives.
 
     Returns:
@@ -171,7 +186,7 @@ def check_syntax(  # noqa: PLR0913  as above
     own = _options(tools, made_for, defines, include_dirs)
     nothing = (*(("-nogpulib",) if tools.wants_constants else ()), *(("--cuda-host-only",) if host_only else ()))
     with ScratchFolder("hip") as folder:
-        job = _job(tools, made_for, source, folder, (*own, *nothing, *options), time_limit_s)
+        job = _job(tools, made_for, source, folder, (*own, *nothing, *options), (time_limit_s, memory_bytes))
         if not job.source.is_file():
             return _failure(job, Failure.UNREADABLE, f"{source!r} is no file that can be read.", "")
         said = _run(job, [*job.toolchain.clang, "-x", "hip", *job.options, "-fsyntax-only", str(job.source)])
@@ -203,7 +218,7 @@ def _job(  # noqa: PLR0917, PLR0913  the parts of a record
     source: Path | bytes,
     folder: Path,
     options: tuple[str, ...],
-    time_limit_s: float,
+    limits: tuple[float, int],
 ) -> _Job:
     clock, started = StallClock(), time.monotonic()
     if isinstance(source, Path):
@@ -212,10 +227,13 @@ def _job(  # noqa: PLR0917, PLR0913  the parts of a record
         file = folder / "source.hip"
         file.write_bytes(source)
         names = {str(file): SOURCE_NAME}
-    return _Job(tools, made_for, file, folder, names, options, clock, clock.now() + time_limit_s, started)
+    time_limit_s, memory_bytes = limits
+    given = (one for one in resource.getrlimit(resource.RLIMIT_AS) if one != resource.RLIM_INFINITY)
+    memory_bytes = min((memory_bytes or int(_SHARE * total_bytes()), *given))
+    return _Job(tools, made_for, file, folder, names, options, clock, clock.now() + time_limit_s, started, memory_bytes)
 
 
-def _compile(job: _Job) -> tuple[HipObject | HipFailure, tuple[Path, ...]]:
+def _compile(job: _Job, *, relocatable: bool) -> tuple[HipObject | HipFailure, tuple[Path, ...]]:
     """Compile, assemble, link and read the result; return it with the files that the source included."""
     assembly, object_file, code = (job.folder / name for name in ("source.s", "source.o", "source.hsaco"))
     listed = job.folder / "source.d"
@@ -235,7 +253,8 @@ def _compile(job: _Job) -> tuple[HipObject | HipFailure, tuple[Path, ...]]:
         # an instruction in the source that the target does not have: only clang itself knows the line it stands in
         again = _run(job, [*compile_only, "-Xclang", "-emit-obj", "-o", str(object_file), str(job.source)])
         return _refused(job, "the assembler", assembled if again.ok else again), ()
-    linked = _run(job, [*job.toolchain.linker, "-shared", "--no-undefined", str(object_file), "-o", str(code)])
+    undefined = "--noinhibit-exec" if relocatable else "--no-undefined"  # they are hidden: no other option is enough
+    linked = _run(job, [*job.toolchain.linker, "-shared", undefined, str(object_file), "-o", str(code)])
     if not linked.ok or not code.is_file():
         return _refused(job, "the linker", linked), ()
     data = code.read_bytes()
@@ -305,7 +324,7 @@ def _constants(job: _Job) -> tuple[str, ...]:
 
 
 def _run(job: _Job, argv: list[str]) -> CommandResult:
-    done = run_command(argv, time_limit_s=job.left_s(), stall_limit_s=STALL_LIMIT_S)
+    done = run_command(argv, time_limit_s=job.left_s(), stall_limit_s=STALL_LIMIT_S, memory_bytes=job.memory_bytes)
     job.clock.leave_out(done.stalled_s)
     return done
 
@@ -341,17 +360,37 @@ def _refused(job: _Job, tool: str, said: CommandResult) -> HipFailure:
         return _failure(job, Failure.CRASHED, f"{said.argv[0]} does not start: {said.stderr or said.ending}.", text)
     if said.ending is Ending.FLOODED:
         return _failure(job, Failure.CRASHED, f"{tool} printed without an end and was ended.", text[-_LOG_BYTES:])
-    if said.signal is not None or all(_CRASH.search(one.message) for one in errors):
-        how = f"signal {said.signal}" if said.signal is not None else f"exit status {said.exit_code}"
-        about = f": {errors[0].message}" if errors else " and said nothing that can be read"
-        message = f"{tool} ended with {how}{about}."
-        itself = f"It failed in itself, which is no error of the source: name another one in {KIND_VARIABLE}."
-        return _failure(job, Failure.CRASHED, message, text, next_step="" if "in backend" in text else itself)
+    if said.signal is not None or all(_CRASH.search(one.message) or not one.file for one in errors):
+        failed = _failed_itself(job, tool, said, errors)
+        if failed is not None:
+            return failed
     absent = missing_headers(diagnostics)
     if absent:
         return _failure(job, Failure.MISSING_HEADER, " ".join(how_to_get(one) for one in absent), text)
     more = f" ({len(errors)} errors)" if len(errors) > 1 else ""
     return _failure(job, Failure.REFUSED, f"{errors[0]}{more}", text)
+
+
+_NO_MEMORY = re.compile(r"out of memory|bad_alloc|cannot allocate memory|OutOfMemory", re.IGNORECASE)
+
+
+def _failed_itself(job: _Job, tool: str, said: CommandResult, errors: Sequence[Diagnostic]) -> HipFailure | None:
+    """Say that a tool crashed or lacked memory; None where it did neither."""
+    text = said.stderr + said.stdout
+    told = [one.message for one in errors] or [said.stderr]
+    if said.signal == signal.SIGKILL or any(_NO_MEMORY.search(one) for one in told):
+        message = (
+            f"{tool} needed more memory than the {size_text(job.memory_bytes)} that it may use, which is no error of "
+            "the source. Compile fewer units at once (--jobs 1), or on a machine with more memory."
+        )
+        return _failure(job, Failure.OUT_OF_MEMORY, message, text)
+    if said.signal is None and not all(_CRASH.search(one.message) for one in errors):
+        return None
+    how = f"signal {said.signal}" if said.signal is not None else f"exit status {said.exit_code}"
+    about = f": {errors[0].message}" if errors else " and said nothing that can be read"
+    itself = f"It failed in itself, which is no error of the source: name another one in {KIND_VARIABLE}."
+    message = f"{tool} ended with {how}{about}."
+    return _failure(job, Failure.CRASHED, message, text, next_step="" if "in backend" in text else itself)
 
 
 def _failure(job: _Job, reason: Failure, message: str, text: str, *, next_step: str = "") -> HipFailure:

@@ -53,6 +53,8 @@ class Failure(StrEnum):
     """The first error is a header that is not here: nothing is known of the source itself."""
     TIMED_OUT = "timed-out"
     """It stood still, or did not come to an end within its time limit, and was ended."""
+    OUT_OF_MEMORY = "out-of-memory"
+    """It needed more memory than it may use, or than the machine has: nothing is known of the source itself."""
     CRASHED = "crashed"
     """The compiler crashed, or ended without an error and without a result."""
     UNREADABLE = "unreadable"

@@ -10,6 +10,7 @@ _Q = r"\\{0,3}[\"']"
 _IS = rf"(?:{_Q})?[ \t]{{0,8}}[:=][ \t]{{0,8}}"
 _H16 = "[0-9A-Fa-f]{1,4}"
 _OCTET = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]\d|\d)"
+_QUAD = rf"{_OCTET}(?:\.{_OCTET}){{3}}"
 _PRIVATE = re.compile(
     r"192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|169\.254\.|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7])\.|10\."
 )
@@ -26,6 +27,8 @@ _VERSION_BEFORE = re.compile(
     r"|[=<>~!^]=|[<>~^])[\\\"'_)\]]{0,5}[ \t]{0,4}[:=(\[]?[ \t]{0,4}[\\\"']{0,4}(?:(?:from|to)[ \t])?$"
 )
 _IP_AFTER = re.compile(r"^(?::\d{2,5}\b|/\d{1,2}\b)")
+_REVISION_AFTER = re.compile(r"-\d{1,3}(?:\.[a-z]|(?![\d.]))|~")
+"""A package's: ``1.3.239.0-1``, ``1.3.280.0-1.fc43``; two addresses with a hyphen are a range."""
 _DIGEST_BEFORE = re.compile(
     r"(?i)(?:build[ -_]?id|md5|sha\d*|digest|hash|checksum|commit|etag|identity|revision|rev|fingerprint|kernel|cache|object)\W{0,6}$"
 )
@@ -39,9 +42,17 @@ def _ipv4(places: Places, match: re.Match[str]) -> str:
         return text  # 6.6.87.2-microsoft-standard-WSL2
     versioned = _VERSION_BEFORE.search(before)
     asked = not versioned and (_IP_BEFORE.search(before) or _IP_AFTER.match(after))
-    likely = not versioned and (_PRIVATE.match(text) or max(int(part) for part in text.split(".")) >= _LIKELY)
+    likely = (
+        not versioned
+        and not _REVISION_AFTER.match(after)
+        and (_PRIVATE.match(text) or max(int(part) for part in text.split(".")) >= _LIKELY)
+    )
     sure = re.match(r"192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|169\.254\.", text)
     return address(places, text) if asked or likely or sure else text
+
+
+def _range(places: Places, match: re.Match[str]) -> str:
+    return f"{address(places, match[1])}-{address(places, match[2])}"
 
 
 _LIKELY = 100
@@ -315,7 +326,8 @@ NUMBERS: tuple[Rule, ...] = (
         _ipv6,
         (":",),
     ),
-    Rule(LazyPattern(rf"(?<![\w.+-]){_OCTET}(?:\.{_OCTET}){{3}}(?!\.?\d)"), _ipv4, (".",)),
+    Rule(LazyPattern(rf"(?<![\w.+-])({_QUAD})-({_QUAD})(?!\.?\d)"), _range, (".", "-")),
+    Rule(LazyPattern(rf"(?<![\w.+-]){_QUAD}(?!\.?\d)"), _ipv4, (".",)),
     # VESA E-EDID: the header, then 120 bytes more at least
     Rule(
         LazyPattern(r"(?i)(00ffffffffffff00)((?:\s{0,40}[0-9a-f]{2}){16,2000})"),

@@ -24,6 +24,7 @@ SYSTEM_BYTES = 8 << 30
         "gpu.*.carve_out_fraction": "Share of an APU's RAM that the firmware set aside as VRAM; null for a card.",
         "gpu.*.gtt_fraction": "GTT as a share of the RAM that the system sees; null for a card.",
         "ttm.suggested_pages_limit": "Pages that leave the system a tenth of RAM, at least 8 GiB; null with no APU.",
+        "ttm.suggested_limit_bytes": "The same in bytes.",
     },
     needs=(
         *("gpu.*.is_apu", "gpu.*.vram_total_bytes", "gpu.*.gtt_total_bytes"),
@@ -55,9 +56,12 @@ def derive(machine: Machine, facts: FactSink) -> None:
     if any_apu and isinstance(total, int):
         kept = max(int(total * SYSTEM_SHARE), SYSTEM_BYTES)
         suggested = (total - kept) // PAGE_BYTES if total > kept else None
+        size = None if suggested is None else suggested * PAGE_BYTES
         facts.put("ttm.suggested_pages_limit", suggested, source="memory.total_bytes")
+        facts.put("ttm.suggested_limit_bytes", size, source="memory.total_bytes")
     elif not any_apu:
-        facts.put("ttm.suggested_pages_limit", None, source="gpu.*.is_apu")
+        for key in ("ttm.suggested_pages_limit", "ttm.suggested_limit_bytes"):
+            facts.put(key, None, source="gpu.*.is_apu")
 
 
 def _apu(machine: Machine, facts: FactSink, index: int, vram: int) -> None:

@@ -49,7 +49,7 @@ found["problems"] = []
 try:
     import sysconfig
     found["managed"] = os.path.exists(os.path.join(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED"))
-except Exception as error:
+except Exception as error:  # whatever is broken in a stranger's Python is told, here and below, and the rest is read
     found["problems"].append("stdlib: %s" % error)
 try:
     from importlib import metadata

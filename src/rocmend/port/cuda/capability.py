@@ -331,12 +331,22 @@ class Capabilities:
             return "chooses"
         if callee in (b"", b"?", b"for"):
             return "kept" if self._text(opened) == b"{" and self._text(opened - 1) in (b"=", b",", b"(", b"{") else ""
+        if callee in _TEXTS and self._text_compared(opened):
+            return "chooses"
         if _PRINTS.fullmatch(callee):
             return "named" if callee in _TEXTS and self._names_architecture(first, streams=False) else ""
         declared = self.file.declaration_of(callee, self.tokens[opened - 1].start)
         if declared is not None and declared.at == opened - 1:
             return ""  # a variable that is followed
         return "kept"
+
+    def _text_compared(self, opened: int) -> bool:
+        """Tell whether the text that a call makes, or one that it is a part of, is compared with another."""
+        end = self.file.partner.get(opened, opened)
+        if opened == end:
+            return False
+        first, last = self._expression(_Atom(self._call_start(opened), end + 1, None))
+        return bool({self._text(first - 1), self._text(last)} & {b"==", b"!="})
 
     def _names_architecture(self, first: int, *, streams: bool) -> bool:
         start, end = first, first

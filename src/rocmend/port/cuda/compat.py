@@ -6,6 +6,7 @@ nothing: HIP's compiler takes the triple chevrons.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import resources
@@ -124,7 +125,7 @@ class Uses:
             elif line.startswith("namespace "):
                 self.namespaces |= {words[1].encode()} & _NAMESPACES.keys()
         self.shims |= {name for name, shim in SHIMS.items() if shim.text in text}
-        self.thrust = self.thrust or "<thrust/" in text
+        self.thrust = self.thrust or "<thrust/" in text or "#include <chrono> // for rocPRIM" in text
         self.support |= {f"{stem.decode()}.h" for stem in _support() if f'"{stem.decode()}.h"' in text}
         self.headers |= {one.hip for one in headers().values() if one.hip and f"<{one.hip}>" in text}
 
@@ -165,7 +166,12 @@ def _on_device(file: CudaFile, name: bytes) -> bool:
 
 def _device_alone(file: CudaFile, at: int) -> bool:
     function = file.function_at(at)
-    return function is not None and function.on_device and b"__host__" not in function.qualifiers
+    if function is None or not function.on_device or b"__host__" in function.qualifiers:
+        return False
+    return _LAMBDA.search(file.data, function.start, at) is None  # clang reads those for the host too
+
+
+_LAMBDA = re.compile(rb"[=(,]\s*\[[^\[\];]*\]\s*(?:\(|\{|__)")
 
 
 def defines(file: CudaFile, name: bytes) -> bool:
@@ -220,7 +226,9 @@ def compatibility_header(found: Uses) -> bytes:
     lines += ["#else", "#include <hip/hip_runtime_api.h>", "#endif"]
     lines += [f"#include <{name}>" for name in host]
     if device or found.thrust:
-        lines += ["#ifdef __HIPCC__", *(f"#include <{name}>" for name in sorted(device))]
+        prim = found.thrust or any(name.startswith(("hipcub/", "rocprim/")) for name in device)
+        lines += ["#ifdef __HIPCC__", *(["#include <chrono> // for rocPRIM 6.4, which uses it"] if prim else [])]
+        lines += [f"#include <{name}>" for name in sorted(device)]
         lines += ["#endif"]
     lines += ["", "#ifndef __HIP_PLATFORM_NVIDIA__ // HIP on CUDA has these names from CUDA"]
     for namespace in sorted(found.namespaces):

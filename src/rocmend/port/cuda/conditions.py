@@ -268,6 +268,8 @@ _LEVELS: tuple[frozenset[bytes], ...] = (
 _INTEGER = re.compile(rb"(0[xX][0-9a-fA-F']+|0[bB][01']+|[0-9][0-9']*)[uUlLzZ]*")
 _DEEPEST = 64
 _MOST_BITS = 128
+_MOST_WORDS = 10_000
+"""Of an expression; what a longer one comes to is not known here."""
 
 
 def evaluated(words: Sequence[bytes], known: Mapping[bytes, int | None]) -> int | None:
@@ -275,6 +277,8 @@ def evaluated(words: Sequence[bytes], known: Mapping[bytes, int | None]) -> int 
 
     A name that is known as not defined is 0, as in the language. What is not understood gives None.
     """
+    if len(words) > _MOST_WORDS:
+        return None
     reader = _Expression(words, known)
     try:
         value = reader.level(0)

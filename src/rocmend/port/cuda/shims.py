@@ -256,6 +256,7 @@ _MATH = Shim("#ifdef __cplusplus // nvcc gives host code these names\n#include <
 SHIMS: dict[bytes, Shim] = {
     b"min": _mixed("min", "<"),
     b"max": _mixed("max", ">"),
+    b"__grid_constant__": Shim("#define __grid_constant__ // arguments of kernels are constant in HIP as they are"),
     b"cudaGetErrorString (device)": _on_device("hipGetErrorString", "no error"),
     b"cudaGetErrorName (device)": _on_device("hipGetErrorName", "hipSuccess"),
     b"min (host)": _on_host("min", "<"),

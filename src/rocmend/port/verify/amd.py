@@ -25,7 +25,7 @@ from rocmend.port.verify.programs import steps as built_programs
 from rocmend.port.verify.records import Evidence, Level, Outcome
 from rocmend.port.verify.result import concluded, not_run
 from rocmend.port.verify.running import arguments
-from rocmend.port.verify.units import Unit, standard, units
+from rocmend.port.verify.units import Unit, standard, units_of
 
 __all__ = ["run", "steps"]
 
@@ -84,7 +84,7 @@ def _machine() -> tuple[GfxTarget | None, str, str]:
 
 
 def _programs(job: Job) -> list[Unit]:
-    all_units = units(job.sources, job.known)
+    all_units = units_of(job)
     programs = [unit for unit in all_units if MAIN.search(job.sources[unit.path])]
     known = {unit.path for unit in programs}
     return programs + [unit for unit in callers(job, all_units) if unit.path not in known and _wanted(job, unit)]

@@ -14,9 +14,9 @@ from rocmend.core.errors import DataError
 from rocmend.core.scratch import ScratchFolder
 from rocmend.port.cuda.conditions import SAYS_ROCM
 from rocmend.port.records import Change
-from rocmend.port.verify.compiles import Made, compiled
+from rocmend.port.verify.compiles import SAYS_NOTHING, Made, compiled
 from rocmend.port.verify.job import Job, Progress
-from rocmend.port.verify.units import Unit, build_files, closure, reached, units
+from rocmend.port.verify.units import Unit, build_files, closure, reached, units_of
 
 __all__ = ["Comparison", "Lost", "compared"]
 
@@ -74,11 +74,7 @@ def compared(
     with Job(root, targets, progress, jobs=jobs) as before:
         if not any(SAYS_ROCM.search(data) for data in before.sources.values()):
             return Comparison()
-        concerned = [
-            unit
-            for unit in reached(units(before.sources, before.known), before.sources, changed)
-            if _for_rocm(unit, before)
-        ]
+        concerned = [unit for unit in reached(units_of(before), before.sources, changed) if _for_rocm(unit, before)]
         if not concerned:
             return Comparison()
         try:
@@ -97,7 +93,8 @@ def compared(
         with ScratchFolder("port") as copy:
             _copied(before, copy, changes)
             with Job(copy, wanted, progress, jobs=jobs) as after:
-                again = [unit for unit in units(after.sources, after.known) if unit.path in paths]
+                after.built_by_torch = before.built_by_torch  # the copy has not every file that says so
+                again = [unit for unit in units_of(after) if unit.path in paths]
                 lost = tuple(sorted(_lost(compiled(after, again, wanted, tools, "after", generate=False), good, copy)))
         return Comparison(lost, len(concerned), len(paths), len(untold), why_not, first)
 
@@ -112,7 +109,7 @@ def _not_here(made: Made) -> str:
     if not isinstance(result, HipFailure):
         return ""
     absent = result.reason is Failure.MISSING_HEADER and not any(is_of_nvidia(name) for name in result.missing_headers)
-    return result.message if absent or result.reason in {Failure.TIMED_OUT, Failure.UNREADABLE} else ""
+    return result.message if absent or result.reason in SAYS_NOTHING else ""
 
 
 def _refused(made: Sequence[Made], untold: Container[str]) -> Iterator[str]:
@@ -129,8 +126,8 @@ def _good(made: Sequence[Made]) -> set[tuple[str, str]]:
 def _lost(made: Sequence[Made], good: set[tuple[str, str]], copy: Path) -> Iterator[Lost]:
     for one in made:
         failure = one.result if (one.unit.path, one.target) in good else None
-        # a compiler that took too long says nothing on a machine that has other work
-        if isinstance(failure, HipFailure) and failure.reason is not Failure.TIMED_OUT:
+        # a compiler that took too long or lacked memory says nothing on a machine that has other work
+        if isinstance(failure, HipFailure) and failure.reason not in {Failure.TIMED_OUT, Failure.OUT_OF_MEMORY}:
             yield Lost(one.unit.path, one.target, failure.message.replace(f"{copy}/", ""))
 
 

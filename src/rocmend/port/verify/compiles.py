@@ -18,13 +18,14 @@ from rocmend.core.gfx import lookup
 from rocmend.core.records import Severity
 from rocmend.port.verify import units as found_units
 from rocmend.port.verify.definitions import definitions
+from rocmend.port.verify.execution import memory_limit
 from rocmend.port.verify.job import Job
 from rocmend.port.verify.records import Evidence, Level, Outcome
 from rocmend.port.verify.result import concluded, not_run
 from rocmend.port.verify.translated import TORCH, translated
-from rocmend.port.verify.units import Unit, folder_of_header, refused, standard, targets_of, torch_folders
+from rocmend.port.verify.units import Unit, folder_of_header, refused, relocatable, standard, targets_of, torch_folders
 
-__all__ = ["Made", "compiled", "run"]
+__all__ = ["SAYS_NOTHING", "Made", "compiled", "run"]
 
 _LACKING = re.compile(
     r"(?:undeclared identifier|no member named|no matching|unknown type name|no type named|no template)\b[^']*"
@@ -33,6 +34,9 @@ _LACKING = re.compile(
     r"|no (?:member|type|template)\b.* in (?:namespace )?'(?:hipcub|thrust)\b"
 )
 """Errors that a header gives which lacks a name, for names of the kinds that rocmend's own headers have."""
+
+SAYS_NOTHING = {Failure.TIMED_OUT, Failure.UNREADABLE, Failure.OUT_OF_MEMORY}
+"""Reasons that are not the source's."""
 
 _SHOWN = 3
 _ROUNDS = 16
@@ -57,7 +61,7 @@ class Made(NamedTuple):
 
 def run(job: Job) -> Level:
     """Compile every translation unit for every target, and look at the code objects."""
-    units = found_units.units(job.sources, job.known)
+    units = found_units.units_of(job)
     if not units:
         return not_run("the project has no CUDA C++ translation unit")
     tools = find_toolchain()
@@ -97,7 +101,7 @@ def compiled(  # noqa: PLR0913  a run is told what to compile, for what and how
     torch = torch_folders() if any(unit.torch for unit in units) else []
     root = translated(job, torch) if any(unit.torch for unit in units) else job.root
     torch = [root / TORCH, *torch]
-    work = _Work(job, tools, root, torch, standard(job.tree), generate)
+    work = _Work(job, tools, root, torch, standard(job.tree), generate, relocatable(job.tree))
     tasks: list[Callable[[], Made]] = []
     for unit in units:
         tasks += [_task(work, unit, target) for target in (("", *targets) if generate else targets)]
@@ -116,6 +120,7 @@ class _Work(NamedTuple):
     torch: list[Path]
     standard: str
     generate: bool
+    relocatable: bool
 
 
 def _task(work: _Work, unit: Unit, target: str) -> Callable[[], Made]:
@@ -182,7 +187,9 @@ def _compile_with(work: _Work, unit: Unit, target: str, defines: Mapping[str, st
                 defines=defines,
                 include_dirs=folders,
                 options=(work.standard,),
+                relocatable=work.relocatable,
                 within=(job.root.resolve(), work.translated),
+                memory_bytes=_memory_bytes(job),
                 cache=job.cache,
                 toolchain=work.tools,
             )
@@ -194,6 +201,7 @@ def _compile_with(work: _Work, unit: Unit, target: str, defines: Mapping[str, st
                 include_dirs=folders,
                 options=(work.standard, "-Wno-unused-value"),
                 within=(job.root.resolve(), work.translated),
+                memory_bytes=_memory_bytes(job),
                 host_only=not target,
                 toolchain=work.tools,
             )
@@ -209,6 +217,14 @@ def _compile_with(work: _Work, unit: Unit, target: str, defines: Mapping[str, st
         folders += fresh
     return result
 
+
+def _memory_bytes(job: Job) -> int:
+    """Return the memory that one of the compilers may use that run at once."""
+    return max(_LEAST_MEMORY_BYTES, memory_limit() // job.jobs)
+
+
+_LEAST_MEMORY_BYTES = 2 << 30
+"""A unit that includes PyTorch's headers needs about as much."""
 
 _ANY = "gfx942"
 """The host's side is the same for every target, but clang wants one to be named."""
@@ -285,7 +301,7 @@ def _failure(made: Made, failure: HipFailure, size: int) -> Evidence:
     ours = bool(failure.stand_ins and failure.errors) and _of_stand_ins(failure)
     # what the back end cannot translate is the source's: an instruction that the target lacks
     crashed = failure.reason is Failure.CRASHED and not any("in backend" in one.message for one in failure.errors)
-    untold = crashed or failure.reason in {Failure.TIMED_OUT, Failure.UNREADABLE}
+    untold = crashed or failure.reason in SAYS_NOTHING
     undecided = absent or ours or bool(made.elsewhere) or untold
     outcome = Outcome.UNKNOWN if undecided else Outcome.BROKEN
     line = next((one.line for one in failure.errors if one.file.endswith(made.unit.path)), 0)

@@ -23,7 +23,7 @@ from rocmend.port.verify.compiles import compiled
 from rocmend.port.verify.job import Job
 from rocmend.port.verify.records import Evidence, Level, Outcome
 from rocmend.port.verify.result import concluded, not_run
-from rocmend.port.verify.units import units
+from rocmend.port.verify.units import units_of
 
 __all__ = ["TARGETS", "Executor", "Prepared", "absent", "kernel_named", "prepared", "run"]
 
@@ -114,7 +114,7 @@ def prepared(job: Job) -> Iterator[Prepared | Evidence]:
         DataError: A case cannot be read.
         NoToolchainError: Nothing here compiles HIP.
     """
-    known = {unit.path: unit for unit in units(job.sources, job.known)}
+    known = {unit.path: unit for unit in units_of(job)}
     recorded = cases.read_all(job.tree)
     wanted = [known[path] for path in dict.fromkeys(case.unit for _, _, case in recorded) if path in known]
     objects = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import cached_property
 from pathlib import Path, PurePath, PurePosixPath
@@ -209,6 +209,28 @@ class Job:
             if part.after is not None and part.path.endswith(_HEADERS):
                 found.setdefault(part.path, part.after)
         return found
+
+    @cached_property
+    def built_by_torch(self) -> bool:
+        """Whether PyTorch's build compiles all CUDA: sources without its headers have names translated, too."""
+        from rocmend.port.classify import languages
+        from rocmend.port.settings import settings
+        from rocmend.port.steady import NotReadError, read_steady
+        from rocmend.port.torch_build import compiles_all_cuda
+        from rocmend.port.traits import traits
+        from rocmend.port.walk import walk
+
+        def read() -> Iterator[tuple[str, tuple[str, ...]]]:
+            rules = settings(self.root)
+            for file in walk(self.root, exclude=rules.exclude).files:
+                if file.path in self.sources:
+                    continue
+                with suppress(NotReadError):
+                    data, _ = read_steady(self.root, file.path, rules.max_file_bytes)
+                    for kind in languages(file.path, data)[:1]:
+                        yield file.path, traits(kind, data)
+
+        return not self.beside and compiles_all_cuda(read())
 
     @cached_property
     def known(self) -> dict[str, bytes]:

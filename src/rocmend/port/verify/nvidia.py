@@ -28,7 +28,7 @@ from rocmend.port.verify.records import Evidence, Level, Outcome
 from rocmend.port.verify.result import concluded, not_run
 from rocmend.port.verify.running import arguments, programs_of, runs
 from rocmend.port.verify.trees import Tree
-from rocmend.port.verify.units import Unit, folder_of_header, reached, refused, torch_folders, units
+from rocmend.port.verify.units import Unit, folder_of_header, reached, refused, torch_folders, units_of
 
 __all__ = ["Nvcc", "find_nvcc", "run", "steps"]
 
@@ -142,7 +142,7 @@ def steps(job: Job) -> list[Step]:
 
 def _touched(job: Job) -> list[Unit]:
     changed = [part.path for part in job.parts if part.before is not None]
-    return [unit for unit in reached(units(job.sources, job.known), job.sources, changed) if not refused(job, unit)]
+    return [unit for unit in reached(units_of(job), job.sources, changed) if not refused(job, unit)]
 
 
 # -- cubins ------------------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from rocmend.port.verify.job import Job
 from rocmend.port.verify.programs import Command, build, execute, why
 from rocmend.port.verify.records import Evidence, Outcome
 from rocmend.port.verify.trees import Tree
-from rocmend.port.verify.units import Unit, closure, units
+from rocmend.port.verify.units import Unit, closure, units_of
 
 __all__ = ["RECORDER", "WRAPPED", "record", "taken"]
 
@@ -161,7 +161,7 @@ def _three(text: str) -> tuple[int, int, int]:
 
 def _kernels(job: Job, sources: Sequence[str]) -> dict[str, str]:
     """Return the kernels that sources or their headers define, each with the unit that it is compiled in."""
-    known = {unit.path for unit in units(job.sources, job.known)}
+    known = {unit.path for unit in units_of(job)}
     found: dict[str, str] = {}
     for path in sources:
         if path not in known:

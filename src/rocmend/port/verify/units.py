@@ -25,11 +25,13 @@ __all__ = [
     "folder_of_header",
     "reached",
     "refused",
+    "relocatable",
     "standard",
     "targets_of",
     "torch_folders",
     "unit_of",
     "units",
+    "units_of",
 ]
 
 _UNITS = (".cu", ".cu.cc", ".cu.cpp", ".hip", ".hip.cpp")
@@ -44,6 +46,9 @@ _INCLUDED = re.compile(rb"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"\n]+)[>\"]", re.
 _BUILDS = ("CMakeLists.txt", "Makefile", "makefile", "GNUmakefile", "*.mk", "setup.py", "meson.build")
 _MAX_BUILD_BYTES = 4 << 20
 _STANDARD = re.compile(r"(?:-std=(?:c|gnu)\+\+|(?:CXX|CUDA|HIP)_STANDARD[ =]+)(\d\d)\b")
+_RELOCATABLE = re.compile(
+    rb"(?:^|\s)(?:-dc|--device-c|-fgpu-rdc)\b|\brdc=true|relocatable-device-code=true|SEPARABLE_COMPILATION\b"
+)
 _STANDARDS = (17, 20, 23)
 """HIP's own headers, and those of ROCm's libraries, ask for C++17 at least."""
 
@@ -91,6 +96,12 @@ class Unit(NamedTuple):
     def nvidia_defines(self) -> dict[str, str]:
         """Return the macros that it is compiled with for NVIDIA."""
         return dict(TORCH_NVIDIA_DEFINES) if self.torch else {}
+
+
+def units_of(job: Job) -> list[Unit]:
+    """Return a project's translation units."""
+    found = units(job.sources, job.known)
+    return [unit._replace(torch=True) for unit in found] if found and job.built_by_torch else found
 
 
 def units(sources: Mapping[str, bytes], known: Mapping[str, bytes] | None = None) -> list[Unit]:
@@ -227,6 +238,19 @@ def standard(tree: Beneath) -> str:
             text = tree.document(path, _MAX_BUILD_BYTES).decode(errors="replace")
             asked += [int(found) for found in _STANDARD.findall(text)]
     return f"-std=c++{max(number for number in asked if number in _STANDARDS)}"
+
+
+def relocatable(tree: Beneath) -> bool:
+    """Tell whether a project's builds link device code across units.
+
+    Args:
+        tree: The project's folder.
+    """
+    for path in build_files(tree):
+        with contextlib.suppress(OSError, DataError):
+            if _RELOCATABLE.search(tree.document(path, _MAX_BUILD_BYTES)):
+                return True
+    return False
 
 
 def build_files(tree: Beneath) -> Iterator[str]:

@@ -16,7 +16,18 @@ __all__ = ["Wait", "waits"]
 
 _TAKES = frozenset((b"atomicCAS", b"atomicExch", b"atomicOr", b"atomicAnd", b"atomicMax"))
 _READS = frozenset(
-    (b"atomicAdd", b"atomicOr", b"atomicLoad", b"load", b"__ldcg", b"__ldcv", b"ld_acquire", b"test_and_set")
+    (
+        b"atomicAdd",
+        b"atomicOr",
+        b"atomicLoad",
+        b"load",
+        b"__ldcg",
+        b"__ldcv",
+        b"ld_acquire",
+        b"test_and_set",
+        b"__atomic_load_n",
+        b"__atomic_load",
+    )
 )
 _HARMLESS = frozenset(
     (b"__nanosleep", b"__threadfence", b"__threadfence_block", b"__threadfence_system", b"__syncwarp")
@@ -44,7 +55,8 @@ class Wait(NamedTuple):
 
 
 def waits(file: CudaFile) -> Iterator[Wait]:
-    """Yield the loops that wait, in code that both sides compile."""
+    """Yield the loops that wait, in code that both sides compile, and the macros that hold one or the head of one."""
+    yield from _in_macros(file)
     for function in file.functions:
         if not _on_device(file, function) or not file.shared(function.start):
             continue
@@ -59,6 +71,20 @@ def waits(file: CudaFile) -> Iterator[Wait]:
                 branch = _first_thread(file, body, one)
                 own = branch is not None and _of_own_block(file, body, branch, one)
                 yield Wait(tokens[one.first].start, end, branch is not None, own)
+
+
+def _in_macros(file: CudaFile) -> Iterator[Wait]:
+    for macro in (one for macros in file.macros.values() for one in macros):
+        words = {token.text for token in file.tokens[macro.first : macro.last]}
+        if (
+            words & (_TAKES | _READS | {b"volatile"})
+            and words & {b"while", b"for", b"goto"}
+            and file.shared(macro.start)
+        ):
+            body = file.data[macro.start : macro.end].replace(b"\\\n", b" \n").replace(b"\\\r\n", b" \r\n")
+            whole = CudaFile(file.path, b"__device__ void macro() {" + body + b";}")
+            if next(waits(whole), None) is not None:
+                yield Wait(macro.name.start, macro.end, one_of_block=False, own_block=False)
 
 
 def _jumps(file: CudaFile, body: Statement) -> Iterator[Statement]:
@@ -102,6 +128,8 @@ def _waits(file: CudaFile, loop: Statement) -> bool:
     if loop.condition is None:
         return loop.keyword == b"goto" and _breaks_by_waiting(file, body)
     first, last = loop.condition
+    if [token.text for token in file.tokens[first:last]] in ([b"0"], [b"false"]):
+        return False  # do { … } while (0)
     if _endless(file, loop):
         return _breaks_by_waiting(file, body)
     if loop.keyword == b"for":
@@ -110,10 +138,78 @@ def _waits(file: CudaFile, loop: Statement) -> bool:
         if len(signs) != 2 or signs[1] != last - 1:
             return False
         first, last = signs[0] + 1, signs[1]
+    return _until_others(file, body, first, last) or _goes_on_when_told(file, body, first, last)
+
+
+def _goes_on_when_told(file: CudaFile, body: Statement, first: int, last: int) -> bool:
+    """Tell whether a loop goes on only where a flag of another thread says so, and sets none itself.
+
+    A loop that sets its own flag too lets the other lanes of its wavefront go on: all of them repeat it together.
+    """
+    names = {token.text for token in file.tokens[first:last] if token.kind == Kind.NAME}
+    told = [
+        one.parts[0]
+        for one in walk(body)
+        if one.kind == "if" and len(one.parts) == 1 and one.condition is not None and _asks(file, *one.condition)
+    ]
+    inside = range(body.first, body.last - 1)
+    changes = [
+        index
+        for index in inside
+        if file.tokens[index].text in names
+        and (text_at(file, index + 1) in _CHANGES or text_at(file, index - 1) in (b"++", b"--"))
+    ]
+    leaves = [index for index in inside if file.tokens[index].text in (b"break", b"return", b"goto")]
+    guarded = all(any(part.first <= index < part.last for part in told) for index in (*changes, *leaves))
+    return bool(changes) and guarded and not any(_sets(file, index) for index in inside)
+
+
+def _asks(file: CudaFile, first: int, last: int) -> bool:
+    """Tell whether a condition reads what another thread sets, and takes nothing."""
+    names = {token.text for token in file.tokens[first:last] if token.kind == Kind.NAME}
+    called = b"".join(file.data[one.head : one.end] for one in file.functions if one.name.text in names)
+    if any(word in called for word in _TAKES) or names & _TAKES:
+        return False
+    volatile = (file.declaration_of(token.text, token.start) for token in file.tokens[first:last])
+    return (
+        bool(names & _READS)
+        or any(word in called for word in (b"volatile", b"__ldc", b".load("))
+        or any(one is not None and b"volatile" in one.qualifiers | set(one.type.split()) for one in volatile)
+    )
+
+
+def _sets(file: CudaFile, index: int) -> bool:
+    """Tell whether a token stores to memory, or calls a function that does."""
+    token = file.tokens[index]
+    if token.kind != Kind.NAME or text_at(file, index + 1) != b"(":
+        return _stores(file, index)
+    bodies = [one for one in file.functions if one.name.text == token.text]
+    if not bodies:
+        return token.text.startswith(b"atomic")
+    within = (at for at, one in enumerate(file.tokens) if any(body.start <= one.start < body.end for body in bodies))
+    return any(_stores(file, at) or file.tokens[at].text.startswith(b"atomic") for at in within)
+
+
+def _stores(file: CudaFile, index: int) -> bool:
+    """Tell whether a token ends what is stored to: ``a[i] = …``, ``*p = …``; not ``int *p = …``."""
+    if text_at(file, index + 1) not in _CHANGES:
+        return False
+    token = file.tokens[index]
+    return token.text == b"]" or (
+        token.kind == Kind.NAME
+        and text_at(file, index - 1) == b"*"
+        and text_at(file, index - 2) in (b";", b"{", b"}", b")", b"else", b"*")
+    )
+
+
+def _until_others(file: CudaFile, body: Statement, first: int, last: int) -> bool:
+    """Tell whether a loop with a condition of its own ends by what other threads do alone."""
     names = {token.text for token in file.tokens[first:last] if token.kind == Kind.NAME}
     takes = bool(names & _TAKES)
     if _idle(file, body):
         return takes or bool(names & _READS) or _reads_memory(file, first, last) or _asks_anew(file, body)
+    if _counts(file, body) and not _changed_in(file, body, names):
+        return takes or _reads_memory(file, first, last)
     if takes:
         return not _changed_in(file, body, _arguments_of(file, first, last))
     # do { old = atomicCAS(lock, 0, 1); } while (old != 0): constants are taken, nothing is computed anew.
@@ -126,7 +222,8 @@ def _endless(file: CudaFile, loop: Statement) -> bool:
         return True
     texts = [token.text for token in file.tokens[loop.condition[0] : loop.condition[1]]]
     if loop.keyword == b"for":
-        return texts in ([b";", b";"], [b";", b"true", b";"], [b";", b"1", b";"])
+        signs = [at for at, text in enumerate(texts) if text == b";"]
+        return len(signs) == 2 and texts[signs[0] + 1 : signs[1]] in ([], [b"true"], [b"1"])
     return texts in ([b"true"], [b"1"])
 
 
@@ -175,6 +272,14 @@ def _idle(file: CudaFile, body: Statement) -> bool:
     return True
 
 
+def _counts(file: CudaFile, body: Statement) -> bool:
+    """Tell whether a loop's body does nothing but arithmetic on variables: its thread reads and writes nothing."""
+    plain = [one for one in walk(body) if one.kind == "plain"]
+    words = [token.text for one in plain for token in file.tokens[one.first : one.last]]
+    leaves = {b"break", b"return", b"goto", b"continue", b"(", b"[", b"->", b".", b"*"}
+    return bool(plain) and all(one.kind in {"plain", "block"} for one in walk(body)) and leaves.isdisjoint(words)
+
+
 def _volatile(file: CudaFile, first: int, last: int) -> bool:
     """Tell whether something volatile is read into a variable, and nothing else is done."""
     signs = [index for index in range(first, last) if file.tokens[index].text in _CHANGES]
@@ -210,7 +315,7 @@ def _asks_a_lock(file: CudaFile, first: int, last: int) -> bool:
         if name.kind != Kind.NAME or text_at(file, index + 1) != b"(":
             continue
         bodies = [one for one in file.functions if one.name.text == name.text]
-        inside = b"".join(file.data[one.start : one.end] for one in bodies)
+        inside = b"".join(file.data[one.head : one.end] for one in bodies)
         if any(word in inside for word in (b"atomic", b"volatile", b"asm", b"__ldc", b".load(")) or (
             not bodies and _LOCKS.search(name.text)
         ):
@@ -228,7 +333,8 @@ def _arguments_of(file: CudaFile, first: int, last: int) -> set[bytes]:
 
 def _changed_in(file: CudaFile, body: Statement, names: set[bytes]) -> bool:
     for index in range(body.first, body.last - 1):
-        if file.tokens[index].text in names and text_at(file, index + 1) in _CHANGES:
+        around = (text_at(file, index - 1), text_at(file, index + 1))
+        if file.tokens[index].text in names and (around[1] in _CHANGES or around[0] in (b"++", b"--")):
             return True
     return False
 

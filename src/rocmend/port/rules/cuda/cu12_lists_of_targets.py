@@ -37,7 +37,7 @@ from rocmend.port.rule import Case, Found, rule
 
 _OLD = re.compile(rb"__(GFX1[01]__|gfx1[01]\w*__)")
 _NEW = re.compile(rb"__(GFX12__|gfx12\w*__)")
-_WIDTH = re.compile(rb"\w*(warp|wave)\w*", re.IGNORECASE)
+_WIDTH = re.compile(rb"\w*(warp|wave|lanes|simd)\w*", re.IGNORECASE)
 _TEXT = re.compile(rb"\"gfx1[01]\d*\"")
 
 

@@ -43,6 +43,7 @@ from rocmend.port.cuda.structure import Argument, arguments, call_at, template_e
 from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 from rocmend.port.wave.cases import gated
+from rocmend.port.wave.sites import wave
 from rocmend.port.wave.tokens import text_at
 from rocmend.port.wave.uniform import template_parameter
 
@@ -249,7 +250,7 @@ def _tiles(file: CudaFile) -> Iterator[Found]:
             end = template_end(file.tokens, file.partner, index + 1)
             given = arguments(file.tokens, file.partner, index + 1, end) if end > 0 else ()
             size = constant(file, given[0], token.start) if given else None
-            known = given and given[0].last - given[0].first == 1 and _a_parameter(file, given[0].first)
+            known = given and given[0].last - given[0].first == 1 and _is_32(file, given[0].first)
             if not known and (size is None or size > 32):
                 shown = file.data[given[0].start : given[0].end].decode("utf-8", "replace") if given else "some"
                 yield _manual(
@@ -269,9 +270,11 @@ def _tiles(file: CudaFile) -> Iterator[Found]:
             )
 
 
-def _a_parameter(file: CudaFile, at: int) -> bool:
-    """Tell whether a size is a template's parameter: the helpers and HIP refuse sizes that are too large then."""
+def _is_32(file: CudaFile, at: int) -> bool:
+    """Tell whether a size is CUDA's `warpSize`, which CU09 ports, or a template's parameter, which HIP checks."""
     name = file.tokens[at].text
+    if name == b"warpSize":
+        return wave(file).other_width is None
     return any(template_parameter(file, index) for index in file.names(name, shared=False))
 
 

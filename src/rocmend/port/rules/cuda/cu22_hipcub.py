@@ -1,11 +1,11 @@
 """CUB features that hipCUB lacks or implements differently.
 
 What it does:
-  Finds CUB's votes and warp ids, which are wavefront-wide in hipCUB, and CUB's dispatch layer.
+  Finds CUB's votes, which are wavefront-wide in hipCUB, and CUB's dispatch layer.
 
 Why it matters:
-  `cub::WARP_ALL` covers 64 lanes on gfx9, and `cub::WarpId()` counts wavefronts. Code that assumes 32 lanes is wrong,
-  without a compiler warning. The dispatch layer and its policies are CUB's own.
+  `cub::WARP_ALL` covers 64 lanes on gfx9. Code that assumes 32 lanes is wrong, without a compiler warning. The dispatch
+  layer and its policies are CUB's own.
 
 Use instead:
   `threadIdx.x / 32` for a warp's number, `__all_sync` for a vote (both are ported); the collectives with an explicit
@@ -28,7 +28,6 @@ from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
 _LANES = {
-    b"WarpId": "counts wavefronts, which have 64 threads on gfx9",
     b"WARP_ALL": "a vote over the whole wavefront",
     b"WARP_ANY": "a vote over the whole wavefront",
     b"WARP_BALLOT": "a ballot over the whole wavefront",
@@ -59,7 +58,6 @@ _OWN = (
         "int WarpId();\nint x = WarpId();\n",
     ),
     invalid=(
-        Case("__device__ int f() {\n  return cub::WarpId();\n}\n", None),
         Case("using namespace cub;\n__device__ int f(int v) {\n  return WARP_ALL(v, ~0u);\n}\n", None),
         Case("using P = cub::ChainedPolicy<350, A, B>;\n", None),
     ),

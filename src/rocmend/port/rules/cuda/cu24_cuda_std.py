@@ -55,6 +55,10 @@ _REMEDY = "Use libhipcxx, HIP's __hip_atomic_* builtins with a scope, __syncthre
         "#include <limits>\nconstexpr int m = std::numeric_limits<int>::max();\n",
         "#include <thrust/system/cuda/execution_policy.h>\nauto p = thrust::cuda::par;\n",
         "auto stream = at::cuda::getCurrentCUDAStream();\n",
+        (
+            "#ifdef USE_ROCM\nnamespace cuda { namespace std = ::std; }\n#else\n#include <cuda/std/utility>\n#endif\n"
+            "template <typename T> T &&pass(T &&v) { return ::cuda::std::forward<T>(v); }\n"
+        ),
     ),
     invalid=(
         Case(
@@ -73,6 +77,8 @@ def libcudacxx(file: CudaFile) -> Iterator[Found]:
         for name, number in file.includes
         if name.startswith(b"<cuda/") and file.on_rocm(file.directives[number].start)
     ]
+    if _has_own(file):
+        return
     # What stands on the ROCm side alone counts too: an earlier port may have put it there.
     known = all(name in _NAMES for _, _, name in _uses(file)) and all(name in _HEADERS for name, _ in every)
     included = [(name, number) for name, number in every if file.shared(file.directives[number].start)]
@@ -92,6 +98,16 @@ def libcudacxx(file: CudaFile) -> Iterator[Found]:
             yield Found(start, end, message, (Edit(start, file.tokens[last - 1].end, b"std::"),))
         elif not included or name not in _NAMES:
             yield Found(start, end, message, outcome=Outcome.MANUAL, remedy=_REMEDY)
+
+
+def _has_own(file: CudaFile) -> bool:
+    """Tell whether the code for ROCm alone gives the namespace a meaning: what it lacks does not compile."""
+    for index in file.names(b"cuda", shared=False):
+        around = [token.text for token in file.tokens[index - 1 : index + 2 : 2]]
+        at = file.tokens[index].start
+        if around == [b"namespace", b"{"] and file.on_rocm(at) and not file.shared(at):
+            return True
+    return False
 
 
 def _uses(file: CudaFile) -> Iterator[tuple[int, int, bytes]]:

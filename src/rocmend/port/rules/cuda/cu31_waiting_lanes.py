@@ -72,6 +72,11 @@ _SEES_TO_IT = (b"LaunchCooperativeKernel", b"MaxActiveBlocks", b"cudaLaunchAttri
             "  old = atomicCAS(at, assumed, assumed + 1);\n  if (assumed != old) goto again;\n}\n"
         ),
         "void host(volatile int* flag) {\n  while (*flag == 0) {}\n}\n",
+        (
+            "__global__ void f(volatile int* ready, const int* of, double* x, int n) {\n  int j = 0;\n"
+            "  while (j < n) {\n    if (ready[of[j]] == 1) {\n      x[threadIdx.x] += x[of[j]];\n"
+            "      ready[threadIdx.x] = 1;\n      j++;\n    }\n  }\n}\n"
+        ),
     ),
     invalid=(
         Case(
@@ -131,6 +136,15 @@ _SEES_TO_IT = (b"LaunchCooperativeKernel", b"MaxActiveBlocks", b"cudaLaunchAttri
             (
                 "__global__ void f(volatile int* __restrict__ const last, int* out) {\n  int at;\n  do {\n"
                 "    at = last[blockIdx.x];\n  } while (at < 0);\n  out[blockIdx.x] = at;\n}\n"
+            ),
+            None,
+        ),
+        Case(
+            (
+                "__device__ int load(const int* at) {\n  const volatile int *v = at;\n  return *v;\n}\n"
+                "__global__ void f(int* ready, const int* of, double* x, int n) {\n  int j = threadIdx.x % 32;\n"
+                "  double sum = 0;\n  while (j < n) {\n    int at = of[j];\n    if (load(&ready[at]) == 1) {\n"
+                "      sum += x[at];\n      j += 32;\n    }\n  }\n  x[n] = sum;\n}\n"
             ),
             None,
         ),

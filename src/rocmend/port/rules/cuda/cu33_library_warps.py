@@ -208,7 +208,9 @@ def _lanes(file: CudaFile) -> Iterator[Found]:
             what = f"cub::{call.name.text.decode()}() is per wavefront: lane indices go up to 63 on gfx9"
             yield Found(call.start, call.end, what, (edit,), needs=("warp32",))
         else:
-            what = f"{call.name.text.decode()} works on a wavefront in hipCUB"
+            counts = call.name.text == b"WarpId"
+            does = "counts wavefronts, which have 64 threads on gfx9," if counts else "works on a wavefront"
+            what = f"{call.name.text.decode()} {does} in hipCUB"
             yield _manual(call.start, call.end, what)
 
 

@@ -65,10 +65,12 @@ _PART = re.compile(rb"__(?:shfl|ballot|any|all|uni|match|reduce|syncwarp|activem
 )
 def own_intrinsics(file: CudaFile) -> Iterator[Found]:
     """Yield the definitions, the questions, and the names that macros put together."""
+    told: set[int] = set()
     for index, token in enumerate(file.tokens):
-        if token.text == b"##" and token.directive >= 0 and file.shared(token.start):
+        if token.text == b"##" and token.directive >= 0 and token.directive not in told and file.shared(token.start):
             parts = (file.tokens[index - 1], *file.tokens[index + 1 : index + 2])
             if any(_PART.fullmatch(part.text) for part in parts):
+                told.add(token.directive)
                 yield Found(
                     parts[0].start,
                     parts[-1].end,

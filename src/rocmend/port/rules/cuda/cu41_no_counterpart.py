@@ -55,6 +55,7 @@ _REMEDIES = (
         )
         for name in (b"__fdiv_r", b"__fsqrt_r", b"__frcp_r", b"__ddiv_r", b"__dsqrt_r", b"__drcp_r")
     ),
+    (b"__v", "HIP has no operations on the parts of a word: write it with char4, short2 or shifts and masks."),
     (b"__h", "Use operations that HIP has (hip/hip_fp16.h, hip/hip_bf16.h)."),
 )
 _FAMILY = re.compile(
@@ -72,7 +73,21 @@ _OTHERWISE = "Omit it on the ROCm side, or implement it there."
     Language.CUDA,
     severity=Severity.ERROR,
     outcome=Outcome.MANUAL,
-    triggers=(b"cu", b"CU_", b"nv", b"nccl", b"__h", b"__bf", b"__f", b"__d", b"__is", b"h2tanh", b"htanh"),
+    triggers=(
+        b"cu",
+        b"CU_",
+        b"nv",
+        b"nccl",
+        b"__h",
+        b"__bf",
+        b"__f",
+        b"__d",
+        b"__is",
+        b"__v",
+        b"h2tanh",
+        b"htanh",
+        b"__cluster_dims__",
+    ),
     sources=("measured: headers of ROCm 6.4 and HIP 7.1 against those of CUDA 12.8",),
     valid=(
         "void f() { cudaMalloc(&p, 4); }\n",
@@ -82,6 +97,7 @@ _OTHERWISE = "Omit it on the ROCm side, or implement it there."
     invalid=(
         Case("void f() {\n  cudnnAddTensor();\n}\n", None),
         Case("__device__ __half f(__half x) { return htanh(x); }\n", None),
+        Case("__device__ unsigned f(unsigned x, unsigned y) { return __vmaxu4(x, y); }\n", None),
         Case("int f() { return g(CU_DEVICE_ATTRIBUTE_OF_ANOTHER_RELEASE); }\n", None),
         Case(
             'const char *f(cufftResult r) {\n  switch (r) {\n    case CUFFT_SUCCESS:\n      return "s";\n'

@@ -29,8 +29,6 @@ _RUNTIME = tuple(
     f"cuda{name}".encode()
     for name in (
         "DeviceSynchronize",
-        "GetErrorString",
-        "GetErrorName",
         "GetLastError",
         "PeekAtLastError",
         "Malloc",
@@ -44,8 +42,6 @@ _RUNTIME = tuple(
     )
 )
 _REMEDIES = {
-    "cudaGetErrorString": "Print the error number instead.",
-    "cudaGetErrorName": "Print the error number instead.",
     "cudaMalloc": "Use device-side malloc().",
     "cudaFree": "Use device-side free().",
 }
@@ -62,12 +58,12 @@ _REMEDY = "Launch from the host, level by level, or let persistent workgroups ta
     sources=("https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_porting_guide.html",),
     valid=(
         "__global__ void k() {}\nvoid f() {\n  k<<<1, 2>>>();\n  cudaDeviceSynchronize();\n}\n",
+        '__device__ void f(cudaError_t e) {\n  printf("%s", cudaGetErrorString(e));\n}\n',
         "__host__ __device__ void f() {\n#ifndef __CUDA_ARCH__\n  cudaDeviceSynchronize();\n#endif\n}\n",
     ),
     invalid=(
         Case("__global__ void k(int n) {\n  if (n > 0) k<<<1, 2>>>(n - 1);\n}\n", None),
         Case("__device__ void f() {\n  cudaDeviceSynchronize();\n}\n", None),
-        Case('__device__ void f(cudaError_t e) {\n  printf("%s", cudaGetErrorString(e));\n}\n', None),
     ),
 )
 def launches_in_kernels(file: CudaFile) -> Iterator[Found]:

@@ -1,0 +1,79 @@
+"""The plan as people meet it: the right step, once, in an order that works."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+Run = Callable[..., Any]
+FEDORA = 'NAME="Fedora Linux"\nID=fedora\nVERSION_ID=43\n'
+HALF_PAGES = 129741072 // 2 // 4
+
+
+def plan(done: Any) -> Any:
+    return msgspec.json.decode(done.out)["data"]["plan"]
+
+
+def titles(steps: list[Any]) -> list[str]:
+    return [step["title"] for step in steps]
+
+
+@pytest.fixture(scope="module")
+def half_of_memory(tmp_path_factory: pytest.TempPathFactory, machines: Path) -> str:
+    """A Strix Halo under Fedora of which nobody changed the limit of shared memory."""
+    made = tmp_path_factory.mktemp("half") / "laptop"
+    shutil.copytree(machines / "strix-halo-healthy", made, copy_function=shutil.copyfile)
+    line = made / "root/proc/cmdline"
+    line.write_text(line.read_text().partition(" ttm.")[0] + "\n")
+    (made / "root/etc/os-release").write_text(FEDORA)
+    for name in ("pages_limit", "page_pool_size"):
+        (made / "root/sys/module/ttm/parameters" / name).write_text(f"{HALF_PAGES}\n")
+    (gtt,) = (made / "root/sys/devices").rglob("mem_info_gtt_total")
+    gtt.write_text(f"{HALF_PAGES * 4096}\n")
+    return str(made)
+
+
+def test_half_of_the_memory_is_an_optional_step_away(installed: Run, half_of_memory: str) -> None:
+    done = installed("doctor", "--machine", half_of_memory, "--json")
+    assert done.code == 0
+    assert "steps" not in plan(done)
+    (step,) = [one for one in plan(done)["optional"] if "memory-half-of-ram-visible" in one.get("settles", ())]
+    assert step["title"] == "Let the GPU use more of the memory (111 GiB of 124 GiB)"
+    pages = (129741072 * 1024 * 9 // 10) // 4096
+    (command,) = step["commands"]
+    assert command.startswith("sudo grubby --update-kernel=ALL --args=")
+    assert f"ttm.pages_limit={pages}" in command.replace(f"={pages + 1}", f"={pages}")
+    assert step["check"]
+    assert "--remove-args" in step["undo"]
+    assert "reboot" in step["needs"]
+    page = installed("doctor", "--machine", half_of_memory).out
+    assert "up to 111 GiB with a higher limit" in " ".join(page.split())
+    assert "What to do" in installed("kb", "show", "memory-half-of-ram-visible").out
+
+
+@pytest.mark.parametrize("name", ["strix-halo-healthy", "rx-7900-xtx-ryzen", "mi300x"])
+def test_who_set_the_limit_or_has_a_card_is_not_told_so(installed: Run, name: str) -> None:
+    page = installed("doctor", "--machine", name).out
+    assert "Let the GPU use more of the memory" not in page
+    assert "with a higher limit" not in page
+
+
+def test_where_a_higher_limit_holds_the_model_that_is_the_step(installed: Run, half_of_memory: str) -> None:
+    for machine, action in (
+        (half_of_memory, "set-kernel-parameter:ttm.pages_limit="),
+        ("strix-halo", "edit-kernel-command-line"),
+    ):
+        steps = plan(installed("doctor", "--machine", machine, "--model-size", "80GiB", "--json"))["steps"]
+        (step,) = [one for one in steps if "memory-model-does-not-fit" in one.get("settles", ())]
+        assert step["action"].startswith(action)
+        assert "Use a smaller model, quantisation or context" in titles(step["alternatives"])
+        assert "Use a smaller model, quantisation or context" not in titles(steps)
+    steps = plan(installed("doctor", "--machine", half_of_memory, "--model-size", "200GiB", "--json"))["steps"]
+    (step,) = [one for one in steps if "memory-model-does-not-fit" in one.get("settles", ())]
+    assert step["action"] == "use-smaller-model"
+    assert "alternatives" not in step

@@ -1,0 +1,270 @@
+// Threads and blocks that wait for each other.
+//// lock_by_cas
+__device__ void lock(int* mutex) {
+  while (atomicCAS(mutex, 0, 1) != 0) {  //! CU31 manual
+  }
+}
+//// lock_by_exchange
+__device__ void lock(int* mutex) {
+  while (atomicExch(mutex, 1) == 1)  //! CU31 manual
+    ;
+}
+//// lock_by_goto
+__device__ void lock(int* mutex) {
+again:
+  if (atomicCAS(mutex, 0, 1) != 0) goto again;  //! CU31 manual
+}
+//// lock_by_goto_and_sleep
+__device__ void lock(int* mutex) {
+again:
+  if (atomicExch(mutex, 1) != 0) {  //! CU31 manual
+    __nanosleep(32);  //! CU17
+    goto again;
+  }
+}
+//// lock_by_do
+__device__ void lock(unsigned* mutex) {
+  unsigned old;
+  do {  //! CU31 manual
+    old = atomicCAS(mutex, 0u, 1u);
+  } while (old != 0);
+}
+//// lock_by_endless_loop
+__device__ void lock(int* mutex) {
+  while (true) {  //! CU31 manual
+    if (atomicCAS(mutex, 0, 1) == 0) break;
+  }
+}
+//// lock_inside_the_loop
+__device__ void add(int* mutex, int* sum) {
+  bool done = false;
+  while (!done) {
+    if (atomicCAS(mutex, 0, 1) == 0) {
+      *sum += 1;
+      __threadfence();
+      atomicExch(mutex, 0);
+      done = true;
+    }
+  }
+}
+//// lock_of_a_warp_leader
+__global__ void k(int* mutex, int* sum) {
+  if (threadIdx.x % 32 == 0) {
+    while (atomicCAS(mutex, 0, 1) != 0) {  //! CU31 manual
+    }
+    *sum += 1;
+    atomicExch(mutex, 0);
+  }
+}
+//// flag_in_memory
+__global__ void k(volatile int* flags, int* out) {
+  while (flags[blockIdx.x] == 0) {  //! CU31 manual
+  }
+  out[threadIdx.x] = 1;
+}
+//// flag_of_another_block
+__global__ void k(volatile int* flags, int* out) {
+  if (threadIdx.x == 0) {
+    while (flags[blockIdx.x - 1] == 0) {  //! CU31 manual
+    }
+  }
+  __syncthreads();
+  out[threadIdx.x] = 1;
+}
+//// flag_with_resident_blocks
+__global__ void k(volatile int* flags, int* out) {
+  if (threadIdx.x == 0) {
+    while (flags[blockIdx.x - 1] == 0) {  //! CU31 note
+    }
+  }
+  __syncthreads();
+  out[threadIdx.x] = 1;
+}
+void run(void** arguments) { cudaLaunchCooperativeKernel((void*)k, 8, 64, arguments, 0, 0); }
+//// flag_of_the_own_block
+__global__ void k(int* out) {
+  __shared__ volatile int ready;
+  if (threadIdx.x == 0) {
+    while (ready == 0) {  //! CU31 manual
+    }
+  } else {
+    ready = 1;
+  }
+  out[threadIdx.x] = ready;
+}
+//// flag_by_ptx
+__device__ void wait(unsigned* flag) {
+  unsigned seen;
+  do {  //! CU31 manual
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(flag));  //! CU13
+  } while (seen == 0);
+}
+//// flag_by_a_load
+__global__ void k(const int* flag, int* out) {
+  while (__ldcg(flag) == 0) {  //! CU31 manual
+  }
+  out[threadIdx.x] = 1;
+}
+//// grid_barrier
+__device__ unsigned arrived;
+__global__ void k(int* out) {
+  out[blockIdx.x] = 1;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    atomicAdd(&arrived, 1);
+    while (atomicAdd(&arrived, 0) < gridDim.x) {  //! CU31 manual
+    }
+  }
+  __syncthreads();
+}
+//// last_block
+__device__ unsigned arrived;
+__global__ void k(const int* in, int* out) {
+  __shared__ bool last;
+  if (threadIdx.x == 0) {
+    __threadfence();
+    last = atomicAdd(&arrived, 1) == gridDim.x - 1;
+  }
+  __syncthreads();
+  if (last) out[threadIdx.x] = in[threadIdx.x];
+}
+//// work_queue
+__global__ void k(int* next, int n, int* out) {
+  __shared__ int item;
+  for (;;) {
+    if (threadIdx.x == 0) item = atomicAdd(next, 1);
+    __syncthreads();
+    if (item >= n) break;
+    out[item * blockDim.x + threadIdx.x] = item;
+    __syncthreads();
+  }
+}
+//// host_polls
+#include <thread>
+void wait(volatile int* flag) {
+  while (*flag == 0) std::this_thread::yield();
+}
+//// named_barrier
+__global__ void k(int* out) {
+  asm volatile("bar.sync 1, 64;");  //! CU13 manual
+  out[threadIdx.x] = 1;
+}
+//// barrier_of_libcu
+#include <cuda/barrier>  //! CU24 manual
+__global__ void k(int* out) {
+  __shared__ cuda::barrier<cuda::thread_scope_block> bar;  //! CU24 manual, CU24 manual, CU34 manual
+  out[threadIdx.x] = 1;
+}
+//// sleep
+__global__ void k(int* out) {
+  __nanosleep(100);  //! CU17
+  out[threadIdx.x] = 1;
+}
+//// insertion_by_cas
+__device__ int insert(unsigned* table, unsigned key, unsigned size) {
+  unsigned at = key % size;
+  while (true) {
+    unsigned old = atomicCAS(&table[at], 0xffffffffu, key);
+    if (old == 0xffffffffu || old == key) return at;
+    at = (at + 1) % size;
+  }
+}
+//// lock_with_a_counter
+__device__ void lock(int* mutex) {
+  for (int tries = 0;; ++tries) {  //! CU31 manual
+    if (atomicCAS(mutex, 0, 1) == 0) break;
+  }
+}
+//// lock_by_a_variable
+__device__ void lock(int* mutex) {
+  bool taken = false;
+  while (!taken) {  //! CU31 manual
+    taken = atomicCAS(mutex, 0, 1) == 0;
+  }
+}
+//// lock_in_a_lambda
+__global__ void k(int* mutex, int* sum) {
+  auto lock = [&] {
+    while (atomicExch(mutex, 1) != 0) {  //! CU31 manual
+    }
+  };
+  lock();
+  *sum += 1;
+  atomicExch(mutex, 0);
+}
+//// lock_with_a_sleep
+__device__ void lock(int* mutex) {
+  while (true) {  //! CU31 manual
+    if (!atomicExch(mutex, 1)) break;
+    __nanosleep(20);  //! CU17
+  }
+}
+//// ticket_lock
+__device__ void lock(int* next, int* serving) {
+  int mine = atomicAdd(next, 1);
+  while (atomicAdd(serving, 0) != mine)  //! CU31 manual
+    ;
+}
+//// flag_by_a_cast
+__global__ void k(int* flag, int* out) {
+  while (*(volatile int*)flag == 0)  //! CU31 manual
+    ;
+  out[threadIdx.x] = 1;
+}
+//// flag_by_a_builtin
+__global__ void k(int* flag, int* out) {
+  while (__atomic_load_n(flag, __ATOMIC_ACQUIRE) == 0)  //! CU31 manual
+    ;
+  out[threadIdx.x] = 1;
+}
+//// flag_by_a_device_variable
+__device__ volatile int ready;
+__global__ void k(int* out) {
+  while (!ready) {  //! CU31 manual
+  }
+  out[threadIdx.x] = 1;
+}
+//// flag_by_a_function
+__device__ int seen(const volatile int* at) { return *at; }
+__global__ void k(const int* flag, int* out) {
+  while (seen(flag) == 0) {  //! CU31 manual
+  }
+  out[threadIdx.x] = 1;
+}
+//// flag_with_work_between
+__global__ void k(volatile int* flag, int* out) {
+  int spins = 0;
+  while (*flag == 0) {  //! CU31 manual
+    ++spins;
+  }
+  out[threadIdx.x] = spins;
+}
+//// counted_loop
+__global__ void k(const int* in, int* out) {
+  int at = threadIdx.x, steps = 0;
+  while (in[at] != 0) {
+    at = in[at];
+    ++steps;
+  }
+  out[threadIdx.x] = steps;
+}
+//// bounded_tries
+__global__ void k(int* slots, int key) {
+  for (int tries = 0; tries < 8; ++tries) {
+    if (atomicCAS(&slots[(key + tries) & 255], -1, key) == -1) break;
+  }
+}
+//// union_find
+__device__ int root(int* parent, int v) {
+  while (parent[v] != v) {
+    parent[v] = parent[parent[v]];
+    v = parent[v];
+  }
+  return v;
+}
+//// done_once
+__global__ void k(int* out) {
+  do {
+    atomicAdd(out, 1);
+  } while (false);
+}
