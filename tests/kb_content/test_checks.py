@@ -136,6 +136,7 @@ SCENES: dict[str, tuple[tuple[Scene, ...], Scene]] = {
     ),
     "start-container-with-gpu": (({}, {"dev/kfd": ""}), KFD),
     "uninstall-aiter": ((NO_PIP, pip("aiter==0.1")), pip()),
+    "update-aiter": (({"py/aiter.py": "raise RuntimeError('Unknown GPU architecture')"},), {"py/aiter.py": ""}),
     "uninstall-cuda-flash-attn": ((NO_PIP, pip("flash-attn==2.8")), pip()),
     "unset-variable:HSA_OVERRIDE_GFX_VERSION": (({"$HSA_OVERRIDE_GFX_VERSION": ""},), {}),
     "update-bitsandbytes": (
