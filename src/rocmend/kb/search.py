@@ -127,6 +127,44 @@ class _Term(msgspec.Struct, frozen=True):
     word: str
     weight: float
     titled: bool = False
+    compound: bool = False
+
+
+class _Match:
+    """What of a query stands in an entry."""
+
+    def __init__(self) -> None:
+        self.score = 0.0
+        self.words: dict[str, float] = {}
+        self._titled: set[str] = set()
+        self._compound = False
+
+    def take(self, term: _Term, score: float) -> None:
+        """Take in a term that stands there."""
+        self.score += term.weight * score
+        self._compound = self._compound or term.compound
+        if term.titled:
+            self._titled.add(term.word)
+        elif term.word:
+            self.words[term.word] = max(self.words.get(term.word, 0.0), min(1.0, term.weight))
+
+    def share(self, wanted: Mapping[str, float], enough: float) -> float:
+        """Return the share of a query's weight that is there; 0 where it is too little to be about it.
+
+        Args:
+            wanted: The words of the query, with how much each tells.
+            enough: The share that is enough of one or two words.
+        """
+        total = sum(wanted.values())
+        counted = {word: part for word, part in self.words.items() if word in wanted}
+        share = sum(wanted[word] * part for word, part in counted.items()) / total if counted else 0.0
+        in_title = sum(wanted.get(word, 0.0) for word in self._titled) / total if counted else 0.0
+        several = len(counted) >= _SEVERAL or (len(counted) > 1 and in_title >= _ENOUGH_IN_TITLE)
+        rarest = sorted(wanted, key=lambda word: -wanted[word])[:_RAREST]
+        telling = self._compound or in_title >= _ENOUGH_IN_TITLE or any(word in counted for word in rarest)
+        if share >= _PLENTY or (telling and share >= (_ENOUGH_OF_SEVERAL if several else enough)):
+            return share
+        return 0.0
 
 
 class SearchIndex:
@@ -183,32 +221,20 @@ class SearchIndex:
 
     def _by_words(self, query: str, targets: Collection[str], findings: Collection[str]) -> list[Hit]:
         words, named = _asked(query)
-        scores = [0.0] * len(self._entries)
-        found: list[dict[str, float]] = [{} for _ in self._entries]
-        titled: list[set[str]] = [set() for _ in self._entries]
+        matches: dict[int, _Match] = {}
         for term in self._terms(query, words, named):
             for number, score in self._look(term.match):
-                scores[number] += term.weight * score
-                if term.titled:
-                    titled[number].add(term.word)
-                elif term.word:
-                    share = min(1.0, term.weight)
-                    found[number][term.word] = max(found[number].get(term.word, 0.0), share)
+                matches.setdefault(number, _Match()).take(term, score)
         wanted = {word: self._rarity(word) for word in words} or dict.fromkeys(named, 1.0)
-        total = sum(wanted.values())
-        rarest = set(sorted(wanted, key=lambda word: -wanted[word])[:_RAREST])
         enough = self._enough(words)
         hits = []
-        for entry, score, has, title in zip(self._entries, scores, found, titled, strict=True):
-            counted = {word: part for word, part in has.items() if word in wanted}
-            if not counted:
-                continue
-            share = sum(wanted[word] * part for word, part in counted.items()) / total
-            in_title = sum(wanted.get(word, 0.0) for word in title) / total
-            several = len(counted) >= _SEVERAL or (len(counted) > 1 and in_title >= _ENOUGH_IN_TITLE)
-            if share >= _PLENTY or (share >= (_ENOUGH_OF_SEVERAL if several else enough) and rarest & counted.keys()):
-                worth = _worth(entry, {*targets, *named}, findings)
-                hits.append(Hit(entry, max(0.001, round(score * share * worth, 3)), tuple(counted)))
+        for number, match in matches.items():
+            share = match.share(wanted, enough)
+            if share:
+                entry = self._entries[number]
+                score = match.score * share * _worth(entry, {*targets, *named}, findings)
+                found = tuple(word for word in match.words if word in wanted)
+                hits.append(Hit(entry, max(0.001, round(score, 3)), found))
         return hits
 
     def _enough(self, words: Sequence[str]) -> float:
@@ -222,7 +248,7 @@ class SearchIndex:
         low = query.lower()
         every = _WORD.findall(low)[:MAX_WORDS]
         for compound in dict.fromkeys(_COMPOUND_WORD.findall(low)):
-            yield _Term(_phrase(_WORD.findall(compound)), "", _COMPOUND)
+            yield _Term(_phrase(_WORD.findall(compound)), "", _COMPOUND, compound=True)
         for target, name in named.items():
             yield _Term(_phrase([target]), target, _TARGET_WORD)
             if name.lower() != target:

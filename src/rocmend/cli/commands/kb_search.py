@@ -52,7 +52,8 @@ def command(
             next_step="Give a symptom or a package: `rocmend kb search hang`.",
         )
     knowledge = load_entries()
-    targets, findings = (target,) if target else (), ()
+    targets: tuple[str, ...] = (target,) if target else ()
+    findings: tuple[str, ...] = ()
     if here or machine_dir is not None:
         targets, findings = _machine(machine_dir, target, knowledge)
     found = SearchIndex(knowledge).search(query, targets=targets, findings=findings)
