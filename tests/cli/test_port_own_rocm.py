@@ -189,21 +189,6 @@ def test_a_port_that_compiles_less_than_the_project_did_is_refused(installed: In
 
 
 @pytest.mark.slow
-def test_a_build_in_a_folder_below_counts_before_and_after(installed: Installed, tmp_path: Path) -> None:
-    """Without the macro of its CMake target, the unit does not compile."""
-    kernel = f"""#ifndef WIDTH
-#error lacking WIDTH
-#endif
-{TILE_OF_64["raster.cu"]}__global__ void own(int* x) {{ x[0] = __shfl_sync(0xffffffff, x[1], WIDTH); }}
-"""
-    files = {"a/b/c/k.cu": kernel, "a/b/c/CMakeLists.txt": "add_library(k k.cu)\nadd_compile_definitions(WIDTH=3)\n"}
-    done = installed("port", str(written(tmp_path, files)), "--apply", "--ignore", "CU14")
-    told = " ".join((done.out + done.err).split())
-    assert "would break" not in told
-    assert "lacking WIDTH" not in told
-
-
-@pytest.mark.slow
 def test_a_project_that_did_not_compile_before_is_said_to_be_untested(installed: Installed, tmp_path: Path) -> None:
     project = written(tmp_path, {**OWN_FREE, "k.cu": OWN_FREE["k.cu"] + "int wrong = absent;\n"})
     done = installed("port", str(project), "--apply")
