@@ -146,23 +146,22 @@ def rate(part: int, whole: int) -> str:
 def summary(found: Sequence[Record], conditions: Record, targets: list[str]) -> list[str]:
     """Return the table of how many programs compile, before and after."""
     tried = [one for one in found if builds(one) is not None]
-    good = [one for one in tried if builds(one)]
     lines = ["| | programs |", "|---|--:|", f"| in the repository | {conditions['projects']} |"]
     lines += [f"| measured | {len(found)} |"] if len(found) < conditions["projects"] else []
-    if tried:
-        lines.append(
-            f"| originals that nvcc {conditions['nvcc'].split(',')[0]} compiles | {rate(len(good), len(tried))} |"
-        )
     lines.append(f"| port is the original without ROCm (level 1) | {sum(_passed(one, 'identity') for one in found)} |")
-    for target in targets:
-        counts = Counter(verdict(one, target) for one in found)
+    for target in dict.fromkeys((*targets, *(name for one in found for name in one["targets"]))):
+        asked = [one for one in found if target in one["targets"]]
+        counts = Counter(verdict(one, target) for one in asked)
         rest = ", ".join(f"{number} {word}" for word, number in sorted(counts.items()) if word not in {"yes", "no"})
-        lines.append(f"| compile for {target} | {counts['yes']}; {counts['no']} do not{f'; {rest}' if rest else ''} |")
+        told = f"{counts['no']} do not{f'; {rest}' if rest else ''}"
+        of = f" (of {len(asked)} tried)" if len(asked) < len(found) else ""
+        lines.append(f"| compile for {target}{of} | {counts['yes']}; {told} |")
     every = [one for one in found if all(verdict(one, target) == "yes" for target in targets)]
-    lines.append(f"| compile for all | {rate(len(every), len(found))} |")
+    lines.append(f"| compile for {' and '.join(targets)} | {rate(len(every), len(found))} |")
+    pool = [one for one in found if builds(one) is not False]
     if tried:
-        both = sum(bool(builds(one)) for one in every)
-        lines.append(f"| of those that nvcc compiles, compile for all | {rate(both, len(good))} |")
+        both = sum(one in every for one in pool)
+        lines.append(f"| the same, without those whose original nvcc does not compile here | {rate(both, len(pool))} |")
     lines.append(f"| nothing is left for a person (level 2) | {sum(_passed(one, 'static') for one in found)} |")
     return ["\n".join(lines)]
 
@@ -224,20 +223,24 @@ def findings(found: Sequence[Record]) -> list[str]:
 def page(log: Path, title: str, repository: str) -> str:
     """Return the page."""
     lines = list(records(log))
-    conditions = [one["conditions"] for one in lines if "conditions" in one][-1]
+    runs = [one["conditions"] for one in lines if "conditions" in one]
+    conditions = max(reversed(runs), key=lambda one: int(one["projects"]))  # of the last run of all
     found = list({one["project"]: one for one in lines if "project" in one}.values())
-    targets = list(conditions["targets"])
+    targets = [name for name in found[0]["targets"] if all(name in one["targets"] for one in found)]
     commits = sorted({one["rocmend"] for one in found})
     units = sum(len(one.get("units", ())) for one in found)
     headers = "given (`ROCMEND_HIP_HEADERS`)" if conditions["headers"] else "not given"
     name, whole = repository.rpartition("/")[2], conditions["projects"]
+    release = conditions["nvcc"].partition(",")[0]
     sample = f" {len(found)} of {whole} are measured, a random sample (seed {conditions['seed']})."
     text = [
         f"# {title}",
         _PROGRAMS.format(name=name, repository=repository, source=conditions["source"][:10])
         + (sample if len(found) < whole else ""),
         *summary(found, conditions, targets),
-        _COMPILED.format(units=units, names=", ".join(targets), lacking=headers, **conditions),
+        _COMPILED.format(
+            **conditions | {"units": units, "names": ", ".join(targets), "lacking": headers, "nvcc": release}
+        ),
         *failures(found, targets),
         *findings(found),
         "## How it was measured",
@@ -251,7 +254,7 @@ def main() -> int:
     """Write the page."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0] if __doc__ else "")
     parser.add_argument("log", type=Path)
-    parser.add_argument("--title", default="Porting all of HeCBench")
+    parser.add_argument("--title", default="Porting HeCBench")
     parser.add_argument("--repository", default="https://github.com/zjin-lcf/HeCBench")
     parser.add_argument("-o", "--output", type=Path, required=True)
     options = parser.parse_args()

@@ -79,6 +79,16 @@ def test_a_result_whose_file_cannot_be_written_is_printed(words: tuple[str, ...]
     assert printed in done.stdout
 
 
+def test_an_audit_whose_script_cannot_be_written_is_printed(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("numpy\n")
+    done = subprocess.run(
+        [Path(sys.executable).with_name("rocmend"), "port", "audit", tmp_path, "--script", "/dev/full", "--json"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, "No space left on device" in done.stderr) == (2, True), done.stderr
+    assert "numpy" in done.stdout
+
+
 def test_a_report(full: Path) -> None:
     with pytest.raises(OSError, match="No space left") as error:
         write_atomic(full / "report.html", b"x" * 20_000)

@@ -316,6 +316,13 @@ void run(__half* x) {
     "b.cu": """#include <cuda_runtime.h>
 void fetch(void* x, cudaMemLocation where) { cudaMemPrefetchAsync(x, 4, where, 0, 0); }
 """,
+    "half.h": """#pragma once
+#include <cuda_fp16.h>
+__device__ inline void atomicAdd(__half2* x, __half2 v) { *x = __hadd2(*x, v); }
+""",
+    "c.cu": """#include "half.h"
+__global__ void add(__half2* x) { atomicAdd(x, __half2half2(__half(1))); }
+""",
     "both.h": """#pragma once
 #ifdef __CUDACC__
 #define DEVICE __host__ __device__
@@ -345,9 +352,9 @@ def test_what_pytorchs_build_translates_for_rocm_is_left_as_it_is(installed: Ins
 @pytest.mark.parametrize(
     ("path", "text", "also"),
     [
-        ("CMakeLists.txt", "project(x LANGUAGES CXX CUDA)\nadd_library(x a.cu b.cu)\n", {"a.cu", "both.h"}),
+        ("CMakeLists.txt", "project(x LANGUAGES CXX CUDA)\nadd_library(x a.cu b.cu)\n", {"a.cu", "both.h", "half.h"}),
         ("setup.py", BUILT_BY_TORCH["setup.py"].replace("torch.version.hip is not None", "False"), set()),
-        ("c.cu", "#ifdef __CUDACC__\n#include <cuda_pipeline.h>\n#endif\n", set()),
+        ("d.cu", "#ifdef __CUDACC__\n#include <cuda_pipeline.h>\n#endif\n", set()),
     ],
 )
 def test_another_build_needs_the_names(
@@ -355,7 +362,7 @@ def test_another_build_needs_the_names(
 ) -> None:
     """CMake translates nothing; a project whose sources have branches for ROCm supports it whatever setup.py says."""
     project = written(tmp_path, {**BUILT_BY_TORCH, path: text})
-    assert rewritten(installed, project) - {path, "c.cu"} == {"b.cu"} | also
+    assert rewritten(installed, project) - {path, "c.cu", "d.cu"} == {"b.cu"} | also
 
 
 def test_a_project_without_support_for_rocm_gets_the_names(installed: Installed, tmp_path: Path) -> None:

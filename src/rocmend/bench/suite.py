@@ -51,6 +51,10 @@ class Suite(abc.ABC):
         """Return the settings to be compared; the first one is what others are compared with."""
         return [DEFAULT]
 
+    def more_settings(self) -> list[Setting]:
+        """Return the settings that are measured only where they are named."""
+        return []
+
     def left_out(self) -> dict[str, str]:
         """Return what is not measured on this machine, settings by their ids, and why."""
         return {}
@@ -100,6 +104,7 @@ class Selected(Suite):
         self.name, self.title = whole.name, whole.title
         self._cases, self._ids = whole.cases(), [setting.id for setting in whole.settings()]
         self._left_out = {} if settings else whole.left_out()
+        self._more = [] if settings else whole.more_settings()
         if cases:
             ids = [case.id for case in self._cases]
             wanted = {name for glob in cases for name in _fitting("--select", glob, ids, f"{self.name}/")}
@@ -120,6 +125,10 @@ class Selected(Suite):
         """Return the settings wanted, in the order in which they were named."""
         known = {setting.id: setting for setting in self._whole.settings()}
         return [known[name] for name in self._ids]
+
+    def more_settings(self) -> list[Setting]:
+        """Return the settings that could be named, where none is."""
+        return self._more
 
     def left_out(self) -> dict[str, str]:
         """Return what would have been wanted."""

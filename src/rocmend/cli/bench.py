@@ -234,13 +234,14 @@ def _list(command: str, suite: Suite, effort: Effort, output_format: str) -> Non
     from rocmend.cli.output import json_lines
     from rocmend.cli.views.bench import list_document
 
-    cases, settings = suite.cases(), suite.settings()
+    cases, settings, more = suite.cases(), suite.settings(), suite.more_settings()
     estimate = _estimate(suite, effort)
-    outcome = Outcome(command, {"cases": cases, "settings": settings, "estimate": estimate})
+    data = {"cases": cases, "settings": settings, "more_settings": more, "estimate": estimate}
+    outcome = Outcome(command, data)
     finish(
         outcome,
         output_format,
-        lambda: list_document(suite.title, cases, settings, **estimate),
+        lambda: list_document(suite.title, cases, settings, more, **estimate),
         others={"jsonl": lambda: json_lines(cases)},
     )
 

@@ -9,6 +9,7 @@ import msgspec
 from rocmend.core import kept, records, signatures
 from rocmend.kb import action as action_module
 from rocmend.kb import entry as entry_module
+from rocmend.kb import indexes as indexes_module
 from rocmend.kb.action import Action
 from rocmend.kb.entry import Entry
 
@@ -30,7 +31,7 @@ def stamps_of(paths: Sequence[str]) -> tuple[kept.Stamp, ...]:
     return kept.stamps_of((*_CODE, *paths))
 
 
-_CODE = (*(str(one.__file__) for one in (entry_module, action_module, records, signatures)), __file__)
+_CODE = (*(str(one.__file__) for one in (entry_module, action_module, indexes_module, records, signatures)), __file__)
 
 
 def read_compiled(stamps: tuple[kept.Stamp, ...]) -> Compiled | None:

@@ -171,8 +171,10 @@ class Install(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     Attributes:
         package: What is installed: torch, rocm, jax, onnxruntime, cupy, bitsandbytes, llama.cpp, vllm.
         name: What way it is, in a few words; empty where its index or the begin of its command says it.
-        command: The command line; ``{gfx}`` and ``{family}`` (gfx1151, gfx115X-all) are filled in.
-        gfx: Targets it serves natively; empty where that is decided by ``when``.
+        command: The command line; ``{index}`` (the index's address), ``{gfx}`` and ``{family}`` (gfx1151,
+            gfx115X-all) are filled in.
+        index: Where it comes from: a row of ``kb/indexes.toml``.
+        gfx: Targets it serves natively; empty for those of the index, or where that is decided by ``when``.
         rank: Lower is better, within a package.
         channel: stable, preview, nightly, community.
         why: Why one would choose it, in one line.
@@ -184,6 +186,7 @@ class Install(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
 
     package: str
     command: str
+    index: str = ""
     gfx: tuple[str, ...] = ()
     rank: int = 50
     channel: str = "stable"

@@ -25,7 +25,7 @@ RULES = {
     "KB001": "The file loads as an entry, and its id is unique.",
     "KB002": "There is at least one source.",
     "KB003": "Every source has a URL, unless it is our own measurement.",
-    "KB004": "The review is not overdue: review_by is not before today, nor before reviewed.",
+    "KB004": "The review is not overdue: review_by is not before today (a warning), nor before reviewed.",
     "KB005": "Every linked id exists, and is not the entry itself.",
     "KB006": "If an entry contradicts another, both say so.",
     "KB007": "A superseded entry names the entry that supersedes it.",
@@ -59,6 +59,9 @@ RULES = {
     "KB035": "A signature has lines as they are printed, each with its source, and matches them.",
     "KB036": "No signature of another entry ranks before it on its own lines.",
     "KB037": "The kind of a signature is unique and has a meaning; one that judges runs has a kind.",
+    "KB038": "Every row of the table of indexes has sources, known targets, and a successor where it has ended.",
+    "KB039": "Every row of the table of indexes was read in the last 45 days (a warning).",
+    "KB040": "A way to install comes from an index that is still fed, or pins its version.",
 }
 """Code to what it demands."""
 

@@ -58,7 +58,7 @@ def without_names(issues: tuple[Issue, ...], known: set[str]) -> tuple[Issue, ..
     """
     left = tuple(one for one in issues if known.isdisjoint(one.unless))
     rewritten = any(one.edits and one.outcome is not Outcome.MANUAL for one in left)
-    return tuple(one for one in issues if one in left or (rewritten and one.needs))
+    return tuple(one for one in issues if one in left or (rewritten and one.rule == "CU40"))
 
 
 def _supports(reads: Language | None, has: tuple[str, ...]) -> bool:

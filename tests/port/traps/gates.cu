@@ -254,3 +254,18 @@ bool ampere(cudaDeviceProp p) {
 bool hopper(cudaDeviceProp p) { return strstr(p.name, "H100") != nullptr; }
 //// multiprocessors
 int blocks(cudaDeviceProp p) { return 2 * p.multiProcessorCount; }
+//// capability_asks_for_types
+void check(cudaDeviceProp* p, bool half) {
+  if (p->major < 8) {  //! CU47 note
+    STD_TORCH_CHECK(half, "older GPUs have no bfloat16");
+  }
+}
+//// capability_asserts
+#include <cassert>
+#include <iostream>
+void check(cudaDeviceProp p) {
+  if (p.major == 8) {  //! CU47 note
+    std::cout << "failed" << std::endl;
+    assert(false);
+  }
+}

@@ -207,3 +207,11 @@ __global__ void k(const int* in, int* out) {
   for (int step = kLanes / 2; step > 0; step /= 2) v += __shfl_xor_sync(0xffffffff, v, step);  //! CU01
   out[threadIdx.x] = v;
 }
+//// macro_of_atomics
+#define ADD_THREE(at, x, y, z) \
+  do {                         \
+    atomicAdd((at), (x));      \
+    atomicAdd((at) + 1, (y));  \
+    atomicAdd((at) + 2, (z));  \
+  } while (0)
+__global__ void k(float* out) { ADD_THREE(out, 1.0f, 2.0f, 3.0f); }

@@ -262,3 +262,9 @@ __device__ int root(int* parent, int v) {
   }
   return v;
 }
+//// done_once
+__global__ void k(int* out) {
+  do {
+    atomicAdd(out, 1);
+  } while (false);
+}

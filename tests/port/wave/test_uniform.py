@@ -94,6 +94,8 @@ def test_conditions(text: str, warp: bool, block: bool) -> None:
         "S x = {}; x.rows[1].lane++;",
         'unsigned x = 0; asm("mov.u32 %0, %%laneid;" : "=r"(x));',
         "int x = 0; auto set = [&] { x = tid; };",
+        "int x = 0; auto set = [&](int v) mutable { for (;;) { x += v; } }; set(tid);",
+        "int x = 0; auto set = [&](auto& v) { v = tid; }; x += n; set(x);",
         "int x = 0; set(f<int>(n), x);",
         "int x = tid + tid;",
         "int x = helper.lane();",
@@ -114,6 +116,8 @@ def test_a_variable_that_may_change(before: str) -> None:
         'int x = n; asm volatile("" :: "r"(x));',
         "const int x[2] = {1, 2}; y = x[0];",
         "int x = N; if (x > 3) y = 2;",
+        "int x = N; auto put = [&](int v) { g(v); }; x += 4; put(tid);",
+        "int x = N; auto put = [=] { g(tid); }; x += n; put();",
     ],
 )
 def test_a_variable_that_stays(before: str) -> None:

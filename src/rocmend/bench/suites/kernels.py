@@ -89,6 +89,10 @@ class Operations(Suite):
         """Return the implementations."""
         return self._settings
 
+    def more_settings(self) -> list[Setting]:
+        """Return those that are measured only where they are named."""
+        return [setting for setting in SETTINGS if setting not in self._settings]
+
     def open(self, setting: Setting, stop: Stop) -> CallSession:
         """Start a process."""
         env = {"TRITON_INTERPRET": None, **setting.env}  # the interpreter's speed says nothing

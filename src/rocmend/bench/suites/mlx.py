@@ -89,6 +89,10 @@ class Models(Suite):
         """Return the settings."""
         return self._settings
 
+    def more_settings(self) -> list[Setting]:
+        """Return those that are measured only where they are named."""
+        return [setting for setting in SETTINGS if setting not in self._settings]
+
     def open(self, setting: Setting, stop: Stop) -> CallSession:
         """Start a process; it holds the model for all cases."""
         return _ModelSession(setting, self._torch, stop, self._read)

@@ -141,6 +141,10 @@ class Networks(Suite):
         """Return the settings."""
         return self._settings
 
+    def more_settings(self) -> list[Setting]:
+        """Return those that the preset does not have."""
+        return [setting for setting in SETTINGS.values() if setting not in self._settings]
+
     def applies(self, case: Case, setting: Setting) -> str:
         """Say that a layout of images is nothing to a network without images."""
         if setting.options.get("channels_last") and not CATALOGUE[case.parameters["network"]].images:

@@ -57,5 +57,5 @@ def _suite(bench: Bench, cases: list[Case]) -> Operations:
     common, torch = bench.common, bench.torch
     if common.python is None:
         torch = msgspec.structs.replace(torch, python=sys.executable)
-    every = common.settings or common.list_only
-    return Operations(torch, cases, [one for one in SETTINGS if every or one.id in DEFAULT_SETTINGS])
+    wanted = [one for one in SETTINGS if common.settings or one.id in DEFAULT_SETTINGS]
+    return Operations(torch, cases, wanted)

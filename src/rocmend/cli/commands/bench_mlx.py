@@ -97,7 +97,7 @@ def _device(asked: str) -> str:
 
 
 def _suite(bench: Bench, request: Request) -> Models:
-    """Make the suite: with all settings where some are asked for by name, or are to be listed."""
+    """Make the suite: with all settings where some are asked for by name."""
     from rocmend.bench.suites.mlx import SETTINGS, Models
 
     common, torch = bench.common, bench.torch
@@ -106,4 +106,4 @@ def _suite(bench: Bench, request: Request) -> Models:
     where = request.model
     if where and os.path.isdir(where):  # noqa: PTH112  a name of the hub looks like a path, too
         request = msgspec.structs.replace(request, model=os.path.abspath(where))  # noqa: PTH100  links are kept
-    return Models(torch, request, SETTINGS if common.settings or common.list_only else SETTINGS[:1])
+    return Models(torch, request, SETTINGS if common.settings else SETTINGS[:1])

@@ -106,10 +106,10 @@ def _on_cpu(bench: Bench) -> bool:
 
 
 def _suite(bench: Bench, cases: list[Case], preset: tuple[str, ...]) -> Networks:
-    """Make the suite: with all settings where some are asked for by name, or are to be listed."""
+    """Make the suite: with all settings where some are asked for by name."""
     from rocmend.bench.suites.nn import LIMITS, SETTINGS, Networks
 
     common = bench.common
-    wanted = SETTINGS if common.settings or common.list_only else preset
+    wanted = SETTINGS if common.settings else preset
     torch = msgspec.structs.replace(bench.torch, limits=LIMITS)
     return Networks(torch, cases, [SETTINGS[name] for name in wanted])

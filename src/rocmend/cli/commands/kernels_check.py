@@ -110,8 +110,7 @@ def command(
             if store is not None:
                 _keep(store, run, group)
     found = rungs.from_evidence(evidence_of(run, group) for run in runs)
-    if file is not None:
-        _write(file, found)
+    unwritten = _write(file, found) if file is not None else None
     outcome = Outcome(
         "kernels check",
         {"group": group, "runs": runs},
@@ -122,6 +121,7 @@ def command(
         output_format,
         lambda: check_document(runs, None if no_store else group),
         others={"jsonl": lambda: json_lines(check_rows(runs))},
+        unwritten=unwritten,
     )
 
 
@@ -151,8 +151,12 @@ def _keep(store: Store, run: OpRun, group: str) -> None:
         tell(f"rocmend: the check of {run.op} is not kept: {error}")
 
 
-def _write(file: OutputFile, found: Sequence[Run]) -> None:
-    """Add records to a file of them, in place of older ones of the same op, level of proof and target."""
+def _write(file: OutputFile, found: Sequence[Run]) -> RocmendError | None:
+    """Add records to a file of them, in place of older ones of the same op, level of proof and target.
+
+    Returns:
+        Why they are not in the file.
+    """
     import msgspec
 
     from rocmend.kernels.rungs import Run, latest
@@ -163,8 +167,8 @@ def _write(file: OutputFile, found: Sequence[Run]) -> None:
         try:
             before = read_json(path, list[Run], max_bytes=64 << 20, what="file of records")
         except DataError as error:
-            raise UsageError("--record", f"{path} {error.message}") from None
+            return UsageError("--record", f"{path} {error.message}")
     after = [msgspec.structs.replace(one, origin="shipped") for one in (*before, *found)]
     merged = [run for _, runs in sorted(latest(after).items()) for run in runs.values()]
     text = "[\n" + ",\n".join(msgspec.json.encode(one).decode() for one in merged) + "\n]\n"
-    file.write(text)
+    return file.tried(text)

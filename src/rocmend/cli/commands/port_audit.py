@@ -51,12 +51,12 @@ def command(path: Path, python: str, script: Path | None, output_format: str) ->
     plan = install_plan(found)
     serious = any(one.severity in {Severity.ERROR, Severity.WARNING} for one in found.findings)
     code = FINDINGS if serious else CLEAN
-    if file is not None:
-        file.write(plan.script())
-    elif script is not None:
+    unwritten = file.tried(plan.script()) if file is not None else None
+    if file is None and script is not None:
         write_text(plan.script())
         raise click.exceptions.Exit(code)
     data = {"audit": msgspec.to_builtins(found), "plan": msgspec.to_builtins(plan), "script": str(script or "")}
     outcome = Outcome("port audit", data, code)
     others = {"sarif": lambda: audit_sarif(found)}
-    finish(outcome, output_format, lambda: audit_document(found, plan, script), others=others)
+    written = script if unwritten is None else None
+    finish(outcome, output_format, lambda: audit_document(found, plan, written), others=others, unwritten=unwritten)

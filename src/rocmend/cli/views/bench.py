@@ -285,6 +285,7 @@ def list_document(
     title: str,
     cases: Sequence[Case],
     settings: Sequence[Setting],
+    more: Sequence[Setting] = (),
     *,
     timing_s: Sequence[float],
     whole_s: float,
@@ -296,15 +297,15 @@ def list_document(
         title: What the suite measures.
         cases: Its cases.
         settings: Its settings.
+        more: Settings that are measured only where they are named.
         timing_s: Seconds that timing takes at least, and at most.
         whole_s: Seconds that all of it takes about, at most.
         memory_bytes: Of the largest case in a process; 0 where that is not known.
     """
     made = table(["case", "unit"], [[case.id, case.unit] for case in cases])
-    named = table(
-        ["setting", "variables", "what for"],
-        [[setting.id, _set(setting), setting.note] for setting in settings],
-    )
+    heads = ["setting", "variables", "what for"]
+    named, others = (table(heads, [[one.id, _set(one), one.note] for one in some]) for some in (settings, more))
+    beside = [Section("Only where named with --setting", (others,))] if more else []
     summary = f"{count_text(len(cases), 'case')} under {count_text(len(settings), 'setting')}."
     least, most = (time_text(seconds * 1e3) for seconds in timing_s)
     summary += f" Timing takes {least if least == most else f'{least} to {most}'}"
@@ -312,7 +313,7 @@ def list_document(
     if memory_bytes:
         summary += f" Memory: up to {size_text(memory_bytes)} for operands in the process of each setting."
     footer = "`--select GLOB` and `--setting ID` choose some of them."
-    return Document(title, summary, Tone.PLAIN, (made, named), footer)
+    return Document(title, summary, Tone.PLAIN, (made, named, *beside), footer)
 
 
 def _set(setting: Setting) -> str:

@@ -107,10 +107,13 @@ def lint_document(problems: Sequence[LintProblem], checked: int) -> Document:
         Text(
             as_markdown(
                 f"{Path(problem.path).name}{f':{problem.line}' if problem.line else ''}: "
-                f"{problem.code} {problem.message}"
+                f"{problem.code} {'warning: ' if problem.warning else ''}{problem.message}"
             )
         )
         for problem in problems
     ]
-    found = f"{count_text(len(problems), 'problem')} in {count_text(checked, 'entry', 'entries')}"
-    return Document("Knowledge lint", found, Tone.ERROR, tuple(lines))
+    errors = sum(not problem.warning for problem in problems)
+    due = len(problems) - errors
+    found = f"{count_text(errors, 'problem')} in {count_text(checked, 'entry', 'entries')}"
+    found += f"; {count_text(due, 'review')} due" if due else ""
+    return Document("Knowledge lint", found, Tone.ERROR if errors else Tone.WARNING, tuple(lines))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -265,9 +266,9 @@ def _changes_alike(file: CudaFile, function: Function, declared: Declaration, la
     body = statements(file, function)
     if asked.number > _MOST_ASKED or body is None or changed(file, function, declared, but=_SIGNS):
         return False
-    if any(text_at(file, at) == b"[" and text_at(file, at + 1) in (b"&", b"=") for at in range(body.first, body.last)):
-        return False  # a lambda is executed where it is called
     uses = [at for at in file.names(declared.name.text, shared=False) if body.first <= at < body.last]
+    if any(first <= at < last for first, last in _lambdas(file, body) for at in uses):
+        return False  # a lambda is executed where it is called
     if any(text_at(file, at + 1) in (b".", b"->", b"[") for at in uses):
         return False  # a part of it may be set alone
     asked.open.add(key)
@@ -280,6 +281,18 @@ def _changes_alike(file: CudaFile, function: Function, declared: Declaration, la
         )
     finally:
         asked.open.discard(key)
+
+
+def _lambdas(file: CudaFile, body: Statement) -> Iterator[tuple[int, int]]:
+    """Yield where lambdas begin and end that may change what is around them: those that capture all of it."""
+    for at in range(body.first, body.last):
+        if text_at(file, at) == b"[" and text_at(file, at + 1) in (b"&", b"="):
+            opened = file.partner.get(at, body.last)
+            while opened < body.last and text_at(file, opened) not in (b"{", b";"):
+                opened = (
+                    file.partner[opened] + 1 if text_at(file, opened) == b"(" and opened in file.partner else opened + 1
+                )
+            yield at, file.partner.get(opened, body.last) if text_at(file, opened) == b"{" else body.last
 
 
 def _changes_at(file: CudaFile, question: _Question, index: int) -> bool:

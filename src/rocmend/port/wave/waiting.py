@@ -128,6 +128,8 @@ def _waits(file: CudaFile, loop: Statement) -> bool:
     if loop.condition is None:
         return loop.keyword == b"goto" and _breaks_by_waiting(file, body)
     first, last = loop.condition
+    if [token.text for token in file.tokens[first:last]] in ([b"0"], [b"false"]):
+        return False  # do { … } while (0)
     if _endless(file, loop):
         return _breaks_by_waiting(file, body)
     if loop.keyword == b"for":

@@ -26,6 +26,7 @@ from rocmend.core.records import Severity
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.lexer import Kind
 from rocmend.port.cuda.structure import Call
+from rocmend.port.cuda.torch_names import SUPPORTED_BY_TORCH
 from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
@@ -72,6 +73,7 @@ def small_atomics(file: CudaFile) -> Iterator[Found]:
                 "HIP has no atomicAdd of this type",
                 (Edit(call.name.start, call.name.end, b"cuda_to_hip_atomicAdd"),),
                 needs=("cuda_to_hip",),
+                unless=(SUPPORTED_BY_TORCH,),  # it compiles there: the project has an overload of its own
             )
 
 

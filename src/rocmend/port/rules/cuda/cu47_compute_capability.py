@@ -32,10 +32,8 @@ from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
 _CHECKS = re.compile(rb"(?:\w*_)?(?:ASSERT|CHECK|assert|REQUIRE|ENFORCE)\w*")
-_STOPS = frozenset(
-    b"throw exit abort _exit assert TORCH_CHECK AT_ERROR TORCH_CHECK_NOT_IMPLEMENTED EXIT_FAILURE EXIT_WAIVED return "
-    b"goto".split()
-)
+_TORCH = re.compile(rb"(?:\w+_)?TORCH_CHECK\w*|AT_ERROR")
+_STOPS = frozenset(b"throw exit abort _exit assert EXIT_FAILURE EXIT_WAIVED return goto".split())
 _SAYS = frozenset(b"printf fprintf cerr cout TORCH_WARN perror puts".split())
 _NUMBERS = "AMD GPUs report their own numbers: 9 for gfx9, 10 to 12 for RDNA"
 _TOLD = {
@@ -154,5 +152,5 @@ def _words_of(file: CudaFile, first: int) -> set[bytes]:
     else:
         last = next((at for at in range(first, len(file.tokens)) if file.tokens[at].text == b";"), first)
     after = file.tokens[last + 1].text if last + 1 < len(file.tokens) else b""
-    words = {one.text for one in file.tokens[first : last + 1]}
+    words = {b"assert" if _TORCH.fullmatch(one.text) else one.text for one in file.tokens[first : last + 1]}
     return set() if after == b"else" or b"<<<" in words else words
