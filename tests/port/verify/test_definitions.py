@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from rocmend.core.beneath import Beneath
+from rocmend.port.records import Change
+from rocmend.port.verify.before import compared
 from rocmend.port.verify.definitions import definitions
 
 from .conftest import Ported
@@ -144,3 +146,13 @@ def test_units_compile_in_the_branch_that_their_build_takes(ported: Ported) -> N
     broken = [one for one in level["evidence"] if one["outcome"] == "broken"]
     assert {one["subject"] for one in broken} == {"both.cu"}, level
     assert all("lacking FIRST" in one["detail"] and "extension 'b'" in one["detail"] for one in broken)
+
+
+@pytest.mark.slow
+def test_a_build_in_a_folder_below_counts_before_and_after_a_port(tmp_path: Path) -> None:
+    """What is compiled after it is a copy: without the macros of the build, less would seem to compile."""
+    kernel = "#ifdef USE_ROCM\n#endif\n" + KERNEL.format(name="WIDTH", other="NONE")
+    files = {"a/b/c/k.cu": kernel, "a/b/c/CMakeLists.txt": "add_library(k k.cu)\nadd_compile_definitions(WIDTH=3)\n"}
+    change = Change("a/b/c/k.cu", kernel.encode(), f"{kernel}// ported\n".encode())
+    found = compared(written(tmp_path, files), [change], ["gfx942"])
+    assert (found.lost, found.units, found.before, found.error) == ((), 1, 1, "")
