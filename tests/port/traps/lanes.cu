@@ -514,3 +514,46 @@ __global__ void k(const float* in, float* out, int n) {
     if (threadIdx.x == 0) *out = v;
   }
 }
+//// branch_of_a_warp_variable
+__global__ void k(const int* in, int* out) {
+  const int warp = threadIdx.x / 32, v = in[threadIdx.x];
+  if (warp % 2 == 0) out[threadIdx.x] = __shfl_sync(0xffffffff, v, 0);  //! CU01
+  else out[threadIdx.x] = __shfl_sync(0xffffffff, v, 1);  //! CU01
+}
+//// branch_of_a_broadcast
+__global__ void k(const int* in, int* out) {
+  const int first = __shfl_sync(0xffffffff, in[threadIdx.x], 0), v = in[threadIdx.x];  //! CU01
+  if (first > 3) out[threadIdx.x] = __shfl_sync(0xffffffff, v, 1);  //! CU01
+  else out[threadIdx.x] = __shfl_sync(0xffffffff, v, 2);  //! CU01
+}
+//// branch_of_shared_memory
+__global__ void k(const int* in, int* out) {
+  __shared__ bool wanted;
+  if (threadIdx.x == 0) wanted = in[0] > 3;
+  __syncthreads();
+  const int v = in[threadIdx.x];
+  if (wanted) out[threadIdx.x] = __shfl_sync(0xffffffff, v, 1);  //! CU01
+  else out[threadIdx.x] = __shfl_sync(0xffffffff, v, 2);  //! CU01
+}
+//// branch_of_a_row
+__global__ void k(const int* in, const int* sizes, int* out) {
+  const int n = sizes[blockIdx.x], v = in[threadIdx.x];
+  if (n > 32) out[threadIdx.x] = __shfl_sync(0xffffffff, v, 1);  //! CU01
+  else out[threadIdx.x] = __shfl_sync(0xffffffff, v, 2);  //! CU01
+}
+//// branch_of_a_loop_over_blocks
+__global__ void k(const int* in, int* out, int n) {
+  for (int row = blockIdx.x; row < n; row += gridDim.x) {
+    int v = in[row * 32 + threadIdx.x];
+    if (row & 1) v = __shfl_sync(0xffffffff, v, 0);  //! CU01
+    else v = __shfl_sync(0xffffffff, v, 1);  //! CU01
+    out[row * 32 + threadIdx.x] = v;
+  }
+}
+//// branch_of_a_half
+__global__ void k(const int* in, int* out) {
+  int v = in[threadIdx.x], half = threadIdx.x % 32 / 16;
+  if (half == 0) v = __shfl_sync(0x0000ffff, v, 0);  //! CU30 manual, CU02
+  else v = __shfl_sync(0xffff0000, v, 16);  //! CU02
+  out[threadIdx.x] = v;
+}
