@@ -28,9 +28,9 @@ _PROGRAMS = (
 _COMPILED = (
     "All {units:,} translation units are compiled: their kernels to machine code for {names}, and the host's side is "
     "read; with {toolchain}. The headers of ROCm's other libraries are {lacking}. *nvcc compiles*: the original of "
-    "each unit to PTX for `{arch}`, with nvcc {nvcc} and the macros of its Makefile, tried where the ported program does "
-    "not compile; nothing is linked. *Undecided*: a header is not installed, all errors are in headers of others, or the "
-    "compiler crashed."
+    "each unit to PTX for `{arch}`, with nvcc {nvcc} and the macros of its Makefile, tried where the ported program "
+    "does not compile; nothing is linked. *Undecided*: a header is not installed, all errors are in headers of others, "
+    "or the compiler crashed."
 )
 _COMMAND = """```console
 $ python benchmarks/port_projects.py HeCBench/src/*-cuda --log FILE --seed {seed} --nvcc nvcc
