@@ -22,7 +22,7 @@ def test_findings_come_most_severe_first_with_evidence_remedy_and_source(rocmend
     end = lines.index("  id: gfx1151-cwsr-save-area-too-small")
     start = max(number for number in range(end) if not lines[number])
     card = "\n".join(lines[start:end])
-    assert "To do: steps 2 and 7." in card
+    assert "To do: steps 2 and 6." in card
     assert "13942784 (13.3 MiB)" in card
     verbose = rocmend("doctor", "-v", "--machine", machines / "strix-halo").out
     assert "read from /sys/class/kfd" in verbose
@@ -134,8 +134,8 @@ def test_the_plan_opens_every_form_of_the_diagnosis(rocmend: Run, machines: Path
         parts = ("Do this, in order", "Save the kernel log", "sudo reboot", "If it still fails, investigate")
         places = [text.index(part) for part in parts]
         assert places == sorted(places)
-        assert text.rindex("pip install --index-url") < text.index("sudo reboot")
-        assert "Once, for steps 6 to 8." in text
+        assert text.index("pip install --force-reinstall") < text.index("sudo reboot")
+        assert "Once, for steps 5 to 7." in text
         assert text.count("unset HSA_OVERRIDE_GFX_VERSION\n") == 1
     assert 'id="step-9"' in page.read_text(encoding="utf-8")
     plan = msgspec.json.decode(rocmend("doctor", "--machine", machine, "--json").out)["data"]["plan"]
@@ -207,7 +207,8 @@ def test_a_user_in_no_group_is_told_so_before_the_driver_runs(rocmend: Run) -> N
 
 def test_a_newer_kernel_and_rocm_come_with_how_to_get_and_use_them(rocmend: Run) -> None:
     done = rocmend("doctor", "--machine", "strix-halo", "--json")
-    steps = {one["action"]: one for one in msgspec.json.decode(done.out)["data"]["plan"]["steps"]}
+    plan = msgspec.json.decode(done.out)["data"]["plan"]
+    steps = {one["action"]: one for one in (*plan["steps"], *plan["optional"])}
     kernel, rocm = steps["boot-newer-kernel"], steps["update-rocm"]
     assert kernel["commands"] == ["apt-cache policy linux-generic-hwe-24.04 linux-oem-24.04"]
     assert kernel["by_hand"]
@@ -219,7 +220,7 @@ def test_a_newer_kernel_and_rocm_come_with_how_to_get_and_use_them(rocmend: Run)
 @pytest.mark.parametrize("form", ["human", "md"])
 def test_a_step_that_settles_nothing_is_for_its_findings(rocmend: Run, form: str) -> None:
     text = rocmend("doctor", "--machine", "strix-halo", "--format", form).out
-    log = text[text.index("Save the kernel log") : text.index("Move to a newer ROCm")]
+    log = text[text.index("Save the kernel log") : text.index("Install a PyTorch")]
     assert "For" in log
     assert "Settles" not in log
 

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     type=OneOf(["sh"]),
     default=None,
     help="Print the plan as a shell script that explains each step, asks, and goes on after a reboot. Paths and names "
-    "of this machine stay in it, as it is there to be run; tokens and passwords do not.",
+    "of this machine stay in it, as it is there to be run; tokens and passwords do not. It exits with 0 once written.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Print the explanations of all findings.")
 @output_options("jsonl", "sarif")
@@ -100,7 +100,7 @@ def command(
                 next_step=f"Run `rocmend doctor --target {target}` for its known problems.",
             )
         unwritten = write_result(plan_script(diagnosis, platform.node() if machine.name == LIVE else ""))
-        leave(FINDINGS if serious else CLEAN, unwritten)
+        leave(CLEAN, unwritten)  # so that `doctor --plan sh > plan.sh && sh plan.sh` goes on
 
     def sarif_text() -> str:
         from rocmend.report import sarif

@@ -30,7 +30,7 @@ _STATE_TONE = {
 def hits_document(query: str, hits: Sequence[Hit], total: int) -> Document:
     """Lay out what a search found: the best of so many hits."""
     if not hits:
-        summary = "No entry has any of these words. Try others, such as a symptom or a package."
+        summary = "No entry is about this. Try other words, such as a symptom or a package."
         return Document(f"Search: {query}", summary, Tone.WARNING)
     cards = tuple(
         Card(headline(hit.entry), STATUS_TONE[hit.entry.status], hit.entry.status.value, hit.entry.id) for hit in hits

@@ -40,6 +40,10 @@ def value(
         last = index + 1
         if token.text == b"sizeof" and index + 1 in file.partner:
             last = file.partner[index + 1] + 1
+            if last - index == 4 and file.tokens[index + 2].text in known:  # of a template's parameter
+                words.append(b"%d" % known[file.tokens[index + 2].text])
+                index = last
+                continue
         if token.kind == Kind.NAME:
             part = Argument(token.start, file.tokens[last - 1].end, index, last)
             found = known.get(token.text, constant(file, part, at))
@@ -66,7 +70,8 @@ def _variable(file: CudaFile, name: bytes, at: int, known: Mapping[bytes, int], 
 
 def lds_bytes(file: CudaFile, declared: Declaration, known: Mapping[bytes, int]) -> int | None:
     """Return the bytes of an array or a structure, without padding; None where they are not known."""
-    size = 8 if declared.pointers else size_of(declared.type) or _of_structure(file, declared.type, known)
+    size = 8 if declared.pointers else size_of(declared.type) or known.get(declared.type)
+    size = _of_structure(file, declared.type, known) if size is None else size
     if size is None or b"extern" in declared.qualifiers:
         return None
     for extent in declared.extents:
@@ -113,10 +118,11 @@ def _name(file: CudaFile, part: Argument) -> bytes:
 
 
 def template_values(file: CudaFile, kernel: Argument) -> list[int | None]:
-    """Return the template arguments of a launched kernel; None for those that are no known numbers."""
+    """Return the template arguments of a launched kernel, of types their sizes; None for what is not known."""
     opened = kernel.first + 1
     if opened >= kernel.last or file.tokens[opened].text != b"<":
         return []
     end = template_end(file.tokens, file.partner, opened)
     parts = arguments(file.tokens, file.partner, opened, end) if end > 0 else ()
-    return [value(file, part, kernel.start) for part in parts]
+    sizes = [size_of(file.data[part.start : part.end]) for part in parts]
+    return [value(file, part, kernel.start) if size is None else size for part, size in zip(parts, sizes, strict=True)]
