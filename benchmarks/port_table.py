@@ -28,15 +28,17 @@ _PROGRAMS = (
 _COMPILED = (
     "All {units:,} translation units are compiled: their kernels to machine code for {names}, and the host's side is "
     "read; with {toolchain}. The headers of ROCm's other libraries are {lacking}. *nvcc compiles*: the original of "
-    "each unit to PTX for `{arch}`, with nvcc {nvcc} and the macros of its Makefile; nothing is linked. *Undecided*: a "
-    "header is not installed, or all errors are in headers of others."
+    "each unit to PTX for `{arch}`, with nvcc {nvcc} and the macros of its Makefile, tried where the ported program "
+    "does not compile; nothing is linked. *Undecided*: a header is not installed, all errors are in headers of others, "
+    "or the compiler crashed."
 )
 _COMMAND = """```console
 $ python benchmarks/port_projects.py HeCBench/src/*-cuda --log FILE --seed {seed} --nvcc nvcc
 $ python -m benchmarks.port_table FILE -o docs/reference/port-hecbench.md
 ```"""
 _MEASURED = (
-    "With rocmend {commits}; a program that failed was measured again after a mend. A program may take {limit_s:g} s. "
+    "With rocmend {commits}; a program that failed was measured again after a mend, so that the findings of the others "
+    "are those of the version that they were measured with. A program may take {limit_s:g} s. "
     "Headers of other folders that a program's Makefile names were copied beside it."
 )
 
