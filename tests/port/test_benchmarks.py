@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from benchmarks.port_projects import compiles, copied, wanted
 from benchmarks.port_table import page
 
