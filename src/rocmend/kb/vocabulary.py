@@ -24,6 +24,7 @@ TOPICS = {
     "correctness": "Where results were wrong, and how to check them",
     "packages": "Packages: which are real, which match, which libraries are left out",
     "issues": "Issues of other projects that people name, and where they stand",
+    "runtime": "Errors of the ROCm runtime and of programs that die",
     "override": "Passing a GPU off as another target",
     "pytorch": "PyTorch on ROCm: builds, settings, known issues",
     "llama-cpp": "llama.cpp: back ends, builds, settings",

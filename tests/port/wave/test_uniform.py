@@ -48,6 +48,13 @@ def condition(text: str, head: str = HEAD) -> tuple[CudaFile, tuple[int, int]]:
         ("tid < 32", True, False),
         ("__any_sync(~0u, tid > 3)", True, False),
         ("__syncthreads_or(tid > 3)", True, True),
+        ("__ballot_sync(~0u, tid > 3) == 7", True, False),
+        ("__shfl_sync(~0u, tid, 0) > 3", True, False),
+        ("__shfl_sync(~0u, tid, n) > 3", True, False),
+        ("__shfl_sync(~0u, tid, tid + 1) > 3", False, False),
+        ("__shfl_sync(~0u, tid, 0, 16) > 3", False, False),
+        ("__shfl_sync(tid & 1 ? 1u : 2u, tid, 0) > 3", False, False),
+        ("__shfl_xor_sync(~0u, tid, 1) > 3", False, False),
         ("tid < 16", False, False),
         ("tid == 0", False, False),
         ("threadIdx.x % 32 == 0", False, False),
@@ -105,6 +112,29 @@ def test_a_variable_that_may_change(before: str) -> None:
     file, where = condition("x", HEAD + before)
     (function,) = file.functions
     assert not same_in_a_warp(file, function, *where)
+
+
+@pytest.mark.parametrize(
+    ("before", "same"),
+    [
+        ("__shared__ bool x; if (tid == 0) x = n;", True),
+        ("int x = 0; x++; ++x;", True),
+        ("int x = 0; if (n > 3) ++x;", True),
+        ("int x = 0; if (tid > 3) ++x;", False),
+        ("int x = 0; if (tid > 3) x--;", False),
+        ("int x = 0; for (int i = 0; i < n; i++) x += i;", True),
+        ("int x = 0; for (int i = blockIdx.x; i < n; i += gridDim.x) x += i;", True),
+        ("int x = 0; for (int i = tid; i < n; i += gridDim.x) x += i;", False),
+        ("int x = 0; for (int i = 0; i < tid; i++) x += i;", False),
+        ("int x = 0; for (int i = 0; i < n; i++) if (data[tid] == i) x++;", False),
+        ("__shared__ int s[4]; s[0] = tid; int x = s[n];", True),
+        ("__shared__ int s[4]; s[0] = tid; int x = s[tid];", False),
+    ],
+)
+def test_values_that_all_lanes_change_or_share(before: str, same: bool) -> None:
+    file, where = condition("x > 1", HEAD + before.replace("if (", "while ("))
+    (function,) = file.functions
+    assert same_in_a_warp(file, function, *where) is same
 
 
 @pytest.mark.parametrize(
