@@ -91,6 +91,35 @@ def test_a_unit_gets_the_macros_of_the_extensions_that_list_it(tmp_path: Path) -
     assert of(root, "csrc/unlisted.cu") == [{**one, **two, "HOST_ONLY": "1"}]
 
 
+ASKS = """import os, torch
+from torch.utils.cpp_extension import CUDA_HOME, CUDAExtension
+OFF = os.getenv("DISABLE_BACKWARD", "FALSE") == "TRUE"
+ON = int(os.environ.get("WITH_HALF", "1"))
+flags = ["-DALWAYS"] + (["-DNO_BACKWARD"] if OFF else ["-DBACKWARD"])
+if not OFF and ON:
+    flags += ["-DHALF"]
+if os.environ.get("FAST"):
+    flags += ["-DFAST"]
+if (torch.cuda.is_available() and CUDA_HOME is not None) or os.getenv("FORCE_CUDA", "0") == "1":
+    flags += ["-DWITH_CUDA"]
+for name in names:
+    CUDAExtension(f"x.{name}", [os.path.join("csrc", "cuda", f"{name}_cuda.cu")], extra_compile_args=flags)
+"""
+
+
+def test_a_build_without_variables_is_the_one_that_is_read(tmp_path: Path) -> None:
+    root = written(tmp_path, {"setup.py": ASKS})
+    wanted = {"NDEBUG": "1", "ALWAYS": "1", "BACKWARD": "1", "HALF": "1", "WITH_CUDA": "1"}
+    assert of(root, "csrc/cuda/sum_cuda.cu") == [wanted]
+
+
+def test_a_target_of_several_files_is_one(tmp_path: Path) -> None:
+    below = "target_sources(x PRIVATE a.cu)\n"
+    files = {"CMakeLists.txt": "add_library(x src/b.cu)\ntarget_compile_definitions(x PRIVATE N=2)\n"}
+    root = written(tmp_path, {**files, "src/CMakeLists.txt": below})
+    assert of(root, "src/a.cu") == of(root, "src/b.cu") == [{"NDEBUG": "1", "N": "2"}]
+
+
 def test_a_unit_gets_the_macros_of_the_targets_that_list_it(tmp_path: Path) -> None:
     root = written(tmp_path, {"CMakeLists.txt": CMAKE, "src/CMakeLists.txt": "add_definitions(-DBELOW)\n"})
     every = {"NDEBUG": "1", "EVERYWHERE": "1", "FOR_ROCM": "1"}

@@ -18,6 +18,7 @@ from rocmend.core.private import cache_folder
 from rocmend.core.sealed import building, is_complete
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.names import header_of, hip_names
+from rocmend.port.cuda.torch_names import CUB
 from rocmend.port.cuda.write import hipified
 from rocmend.port.verify.job import Job
 
@@ -44,7 +45,9 @@ _ALSO = {
 _NAMED_TWICE = b"namespace c10::hip"
 """In torch's header of streams: its build for ROCm has the same code under the names of both, as files alone."""
 
-_FORMAT = 3
+_OF_CUB = re.compile(rb"(?<![\w:])cub::(" + b"|".join(sorted(CUB)) + rb")\b")
+
+_FORMAT = 4
 _KEPT = 8
 
 
@@ -84,7 +87,8 @@ def _names(path: str, data: bytes) -> bytes:
         for name, other in included.items()
         if other is not None and not other.advice
     }
-    return hipified(data, (), {**hip_names(), **headers, b"__CUDACC__": b"__HIPCC__"}, path=path)
+    text = hipified(data, (), {**hip_names(), **headers, b"__CUDACC__": b"__HIPCC__"}, path=path)
+    return _OF_CUB.sub(rb"hipcub::\1", text)
 
 
 def _torchs(torch: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
