@@ -126,7 +126,7 @@ def _index_table(knowledge: Knowledge) -> str:
         state = f"until {row.ended}; now {knowledge.indexes[row.successor].name}" if row.ended else row.channel
         serves = ", ".join(f"{name} {version}" for name, version in row.serves.items())
         read = ", ".join(f"[{number}]({source.url})" for number, source in enumerate(row.source, 1))
-        cells = (f"<{row.url}>", state, serves, ", ".join(row.rocm), ", ".join(row.python), f"{row.read}: {read}")
+        cells = (f"`{row.url}`", state, serves, ", ".join(row.rocm), ", ".join(row.python), f"{row.read}: {read}")
         rows.append(f"| {' | '.join(_cell(cell) for cell in cells)} |")
     head = "| index | state | newest packages | ROCm | Python | read on, from |\n|---|---|---|---|---|---|"
     return "\n".join(["# Indexes to install from\n", head, *rows])
