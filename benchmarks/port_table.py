@@ -104,18 +104,20 @@ def reason(record: Record) -> Reason:
     elif _LACKING.search(error) and (quoted := _QUOTED.search(error)):
         kind, name = "a name that HIP or its libraries lack", quoted[1]
     else:
-        kind = next((told for begin, told in _KINDS if error.lower().startswith(begin)), kind)
+        kind = next((told for words, told in _KINDS if words in error.lower()), kind)
     return Reason(kind, f"`{name}`" if name else shown(error), outcome == "unknown")
 
 
 _KINDS = (
+    ("frontend command failed", "the compiler crashed"),
+    ("image/texture api not supported", "the target has no image instructions"),
     ("no matching", "a call that HIP declares otherwise"),
-    ("lds", "more LDS than the GPU has"),
+    ("lds:", "more LDS than the GPU has"),
     ("invalid instruction", "inline assembly of NVIDIA"),
     ("invalid input constraint", "inline assembly of NVIDIA"),
     ("invalid output constraint", "inline assembly of NVIDIA"),
 )
-"""How errors begin, and what they are about."""
+"""Words of errors, and what these are about."""
 
 
 def shown(text: str) -> str:
@@ -151,13 +153,11 @@ def summary(found: Sequence[Record], conditions: Record, targets: list[str]) -> 
     lines = ["| | programs |", "|---|--:|", f"| in the repository | {conditions['projects']} |"]
     lines += [f"| measured | {len(found)} |"] if len(found) < conditions["projects"] else []
     lines.append(f"| port is the original without ROCm (level 1) | {sum(_passed(one, 'identity') for one in found)} |")
-    for target in dict.fromkeys((*targets, *(name for one in found for name in one["targets"]))):
-        asked = [one for one in found if target in one["targets"]]
-        counts = Counter(verdict(one, target) for one in asked)
+    for target in targets:
+        counts = Counter(verdict(one, target) for one in found)
         rest = ", ".join(f"{number} {word}" for word, number in sorted(counts.items()) if word not in {"yes", "no"})
         told = f"{counts['no']} do not{f'; {rest}' if rest else ''}"
-        of = f" (of {len(asked)} tried)" if len(asked) < len(found) else ""
-        lines.append(f"| compile for {target}{of} | {counts['yes']}; {told} |")
+        lines.append(f"| compile for {target} | {counts['yes']}; {told} |")
     every = [one for one in found if all(verdict(one, target) == "yes" for target in targets)]
     lines.append(f"| compile for {' and '.join(targets)} | {rate(len(every), len(found))} |")
     pool = [one for one in found if builds(one) is not False]
@@ -222,7 +222,7 @@ def findings(found: Sequence[Record]) -> list[str]:
     return ["## What is left for a person, by rule", told, "\n".join(lines)]
 
 
-def page(log: Path, title: str, repository: str) -> str:
+def page(log: Path, title: str, repository: str, libraries: str) -> str:
     """Return the page."""
     lines = list(records(log))
     runs = [one["conditions"] for one in lines if "conditions" in one]
@@ -231,10 +231,11 @@ def page(log: Path, title: str, repository: str) -> str:
     targets = [name for name in found[0]["targets"] if all(name in one["targets"] for one in found)]
     commits = sorted({one["rocmend"] for one in found})
     units = sum(len(one.get("units", ())) for one in found)
-    headers = "given (`ROCMEND_HIP_HEADERS`)" if conditions["headers"] else "not given"
+    headers = f"{libraries or 'given'} (`ROCMEND_HIP_HEADERS`)" if conditions["headers"] else "not given"
     name, whole = repository.rpartition("/")[2], conditions["projects"]
     release = conditions["nvcc"].partition(",")[0]
-    sample = f" {len(found)} of {whole} are measured, a random sample (seed {conditions['seed']})."
+    order = f"in a random order (seed {conditions['seed']})"
+    sample = f" {len(found)} of {whole} are measured: those that were done first {order}, so slow ones may be missing."
     text = [
         f"# {title}",
         _PROGRAMS.format(name=name, repository=repository, source=conditions["source"][:10])
@@ -258,9 +259,10 @@ def main() -> int:
     parser.add_argument("log", type=Path)
     parser.add_argument("--title", default="Porting HeCBench")
     parser.add_argument("--repository", default="https://github.com/zjin-lcf/HeCBench")
+    parser.add_argument("--libraries", default="", help="whose headers of ROCm's libraries were given")
     parser.add_argument("-o", "--output", type=Path, required=True)
     options = parser.parse_args()
-    options.output.write_text(page(options.log, options.title, options.repository), encoding="utf-8")
+    options.output.write_text(page(options.log, options.title, options.repository, options.libraries), encoding="utf-8")
     return 0
 
 

@@ -45,9 +45,9 @@ MAX_WORDS = 40
 """Of a query: more are not looked for."""
 
 _IN_TITLE = "{id title tags} : "
-_TITLE = 0.8
+_TITLE = 1.2
 _PHRASE = 2.5
-_PAIR = 0.8
+_PAIR = 1.5
 _COMPOUND = 2.0
 _SYNONYM = 0.6
 _TYPED = 0.5

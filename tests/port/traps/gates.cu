@@ -300,3 +300,15 @@ __device__ float k(__nv_bfloat16 a) {
 #ifdef __CUDA_ARCH_LIST__
 int targets[] = {__CUDA_ARCH_LIST__};
 #endif
+//// capability_below_a_constant
+#include <cstdlib>
+constexpr int kOldest = 70;
+void check(cudaDeviceProp p) {
+  if (p.major * 10 + p.minor < kOldest) exit(1);  //! CU47 note
+}
+//// capability_beyond_a_constant
+#include <cstdlib>
+constexpr int kNewest = 90;
+void check(cudaDeviceProp p) {
+  if (p.major * 10 + p.minor > kNewest) exit(1);  //! CU47 manual
+}

@@ -270,3 +270,18 @@ void run(int* bytes) { cudaDeviceGetAttribute(bytes, cudaDevAttrMaxSharedMemoryP
 //// threads_beyond_a_block
 __global__ void k(float* out) { out[threadIdx.x] = 1; }
 void run(float* out) { k<<<1, 1024>>>(out); }
+//// lds_by_a_function
+extern __shared__ float tile[];
+__host__ __device__ constexpr int bytes(int n) { return n * sizeof(float); }
+__global__ void k(float* out) { out[threadIdx.x] = tile[threadIdx.x]; }
+void run(float* out) { k<<<1, 64, 2 * bytes(12288)>>>(out); }  //! CU20 manual
+//// lds_by_a_function_that_fits
+extern __shared__ float tile[];
+template <typename T>
+constexpr size_t bytes(int n) { return n * sizeof(float); }
+__global__ void k(float* out) { out[threadIdx.x] = tile[threadIdx.x]; }
+void run(float* out) { k<<<1, 64, bytes<float>(4096)>>>(out); }
+//// lds_by_itself
+int bytes(int n) { return bytes(n); }
+__global__ void k(float* out) { out[threadIdx.x] = 1; }
+void run(float* out) { k<<<1, 64, bytes(98304)>>>(out); }

@@ -126,6 +126,18 @@ def test_an_extension_that_was_written_for_rocm_compiles_without_it(ported: Port
     assert made.status is Status.PASSED, made.evidence
 
 
+@pytest.mark.slow
+def test_files_have_the_names_that_the_project_gives_them(ported: Ported) -> None:
+    """Not those of the copy with translated names, in the user's cache."""
+    source = b'#include <torch/wrong.h>\n#include "wrong.cuh"\n' + PORT
+    files = {"a.cu": source, "wrong.cuh": b"__device__ int f() { return absent; }\n", "inc/torch/wrong.h": b"\n"}
+    made = compiles(ported(files, {"README": b"ported\n"}), "gfx942", "gfx1100")
+    broken = [one for one in made.evidence if one.outcome is Outcome.BROKEN]
+    assert broken, made.evidence
+    assert all(one.detail.removeprefix("host code: ").startswith("wrong.cuh:1:") for one in broken), broken
+    assert "translated" not in repr(broken)
+
+
 CUB = b"""#include <hip/hip_runtime.h>
 #include <hipcub/hipcub.hpp>
 

@@ -49,7 +49,9 @@ if TYPE_CHECKING:
     help="Print the plan as a shell script that explains each step, asks, and goes on after a reboot. Paths and names "
     "of this machine stay in it, as it is there to be run; tokens and passwords do not. It exits with 0 once written.",
 )
-@click.option("-v", "--verbose", is_flag=True, help="Print the explanations of all findings.")
+@click.option(
+    "-v", "--verbose", is_flag=True, help="Print the steps and findings in full: risks, checks, undo, evidence."
+)
 @output_options("jsonl", "sarif")
 def command(
     machine_dir: Path | None,
