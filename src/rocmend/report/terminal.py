@@ -280,14 +280,17 @@ class _Printer:
                     self._wrapped(whole, style, indent + _INDENT, label_width or _INDENT)
 
     def _rows(self, block: Table, widths: Sequence[int], indent: int, apart: int) -> None:
-        """Print the head and the rows of a table, the column ``apart`` of each in a line of its own."""
+        """Print the head and the rows of a table; a column ``apart`` stands above the rest, and rows are set apart."""
         head = [(column, "bold") for column in block.columns]
         inner = indent + (_INDENT if apart >= 0 else 0)
         for number, cells in enumerate(
             [head, *([(cell.whole, _STYLE[cell.tone]) for cell in row] for row in block.rows)]
         ):
             if apart >= 0:
-                self._wrapped(*cells.pop(apart), indent)
+                if number > 1:
+                    self.console.print()
+                text, style = cells.pop(apart)
+                self._wrapped(text, style or "bold", indent)
             self._line(cells, widths, inner, _GAP)
             if not number:
                 self._raw(" " * indent + "─" * (sum(widths) + _GAP * (len(widths) - 1) + inner - indent), "")
