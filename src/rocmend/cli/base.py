@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -62,8 +62,8 @@ class OneOf(_Choice):
         meanings: Other words that people use, and the choice that serves each.
     """
 
-    def __init__(self, choices: Sequence[str], meanings: Mapping[str, str] | None = None) -> None:
-        super().__init__(choices)
+    def __init__(self, choices: Iterable[str], meanings: Mapping[str, str] | None = None) -> None:
+        super().__init__(list(choices))
         self.meanings = meanings or {}
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
