@@ -48,10 +48,10 @@ from rocmend.codeobject.hip import HipFailure
 from rocmend.codeobject.hip.toolchain import find_toolchain
 from rocmend.port.verify.compiles import compiled
 from rocmend.port.verify.job import Job
-from rocmend.port.verify.units import units
+from rocmend.port.verify.units import units_of
 from rocmend.port.verify.compiles import _absent
 with Job(Path(sys.argv[1]), sys.argv[3:], jobs=int(sys.argv[2])) as job:
-    found = units(job.sources, job.known)
+    found = units_of(job)
     made = compiled(job, found, job.targets, find_toolchain(), "before", generate=False)
     absent = _absent(made)
 print(json.dumps({

@@ -15,7 +15,7 @@ from rocmend.core.verdict import Verdict
 from rocmend.kb.entry import Basis, Case, Cell, Effect, Entry, Install, Links, Scope, Setting, Status
 from rocmend.kb.lint import LintProblem, known_targets, lint, main
 from rocmend.kb.load import Knowledge, load_entries
-from rocmend.kb.rules import RULES
+from rocmend.kb.rules import BEGINNINGS, RULES
 
 Make = Callable[..., Entry]
 Gather = Callable[..., Knowledge]
@@ -87,6 +87,8 @@ INDEX_CODES = {"KB038", "KB039", "KB040"}
 """Tested with the table of indexes, in test_kb_indexes.py."""
 
 BROKEN: list[tuple[str, dict[str, Any]]] = [
+    ("KB041", {"remedy": ()}),
+    ("KB042", {"source": (Source("The first page", BEGINNINGS[0]), Source("The second", BEGINNINGS[1]))}),
     ("KB002", {"source": ()}),
     ("KB003", {"source": (Source("S"),)}),
     ("KB003", {"source": (Source("S", "see the wiki"),)}),
@@ -211,6 +213,14 @@ def test_a_review_is_due_on_its_day_and_overdue_after(entry_of: Make, knowledge_
     assert codes(knowledge, dt.date(2026, 6, 2)) == ["KB004"]
 
 
+def test_an_archived_entry_needs_no_action_and_no_review(entry_of: Make, knowledge_of: Gather) -> None:
+    entry = entry_of(status=Status.ARCHIVED, remedy=(), review_by=dt.date(2026, 11, 22))
+    knowledge = knowledge_of(entry, entry_of(id="kept"))
+    assert codes(knowledge, dt.date(2026, 12, 1)) == []
+    assert list(knowledge.current().entries) == ["kept"]
+    assert knowledge.get(entry.id) is entry, "it is still found by its id"
+
+
 def test_an_info_finding_needs_no_remedy(entry_of: Make, knowledge_of: Gather, today: dt.date) -> None:
     assert codes(knowledge_of(entry_of(**{**FINDING, "severity": Severity.INFO, "remedy": ()})), today) == []
 
@@ -244,7 +254,8 @@ def test_the_command_exits_by_what_it_found(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     text = '+++\nid = "{id}"\ntitle = "T"\nkind = "issue"\nstatus = "active"\nreviewed = 2026-01-01\n'
-    body = "review_by = 2999-01-01\nsource = [{ title = 'S', url = 'https://example.org' }]\n+++\n\nWhy.\n"
+    rest = "source = [{ title = 'S', url = 'https://example.org' }]\nremedy = [{ text = 'Do this.' }]\n+++\n\nWhy.\n"
+    body = f"review_by = 2999-01-01\n{rest}"
     write_entry("sound-one", text + body)
     write_entry("stale-one", text + body.replace("2999", "2026"))
     monkeypatch.setenv("ROCMEND_KB", str(tmp_path))

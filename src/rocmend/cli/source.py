@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from rocmend.cli.base import OneOf
-from rocmend.cli.gpu_names import GpuName
+from rocmend.cli.gpu_names import GpuName, product_named
 from rocmend.cli.names import MACHINE
 from rocmend.cli.output import tell
 from rocmend.cli.progress import Progress
@@ -221,7 +221,7 @@ def take_snapshot(
         return machine
     from rocmend.machine.hypothetical import with_target
 
-    return with_target(machine, target)
+    return with_target(machine, target, product_named(target))
 
 
 def _reading(machine_dir: Path | None) -> AbstractContextManager[object]:

@@ -33,13 +33,14 @@ class Kind(StrEnum):
 
 
 class Status(StrEnum):
-    """Whether the claim stands."""
+    """Whether the claim stands; an archived entry is kept, found by its id, and shown nowhere else."""
 
     ACTIVE = "active"
     FIXED_IN = "fixed-in"
     SUPERSEDED = "superseded"
     REFUTED = "refuted"
     DISPUTED = "disputed"
+    ARCHIVED = "archived"
 
 
 class Basis(StrEnum):

@@ -17,7 +17,7 @@ from rocmend.core.records import Remedy, Source
 from rocmend.core.suggest import unknown
 from rocmend.kb.action import Action, resolved
 from rocmend.kb.compiled import Compiled, read_compiled, stamps_of, write_compiled
-from rocmend.kb.entry import Entry, Install
+from rocmend.kb.entry import Entry, Install, Status
 from rocmend.kb.indexes import TABLE, Index, UnknownIndexError, fill_indexes, read_indexes
 
 ENTRIES = Path(__file__).with_name("entries")
@@ -79,6 +79,11 @@ class Knowledge(msgspec.Struct, frozen=True):
     paths: Mapping[str, str] = {}
     actions: Mapping[str, Action] = {}
     indexes: Mapping[str, Index] = {}
+
+    def current(self) -> Knowledge:
+        """Return it without the archived entries."""
+        kept = {key: entry for key, entry in self.entries.items() if entry.status is not Status.ARCHIVED}
+        return msgspec.structs.replace(self, entries=kept)
 
     def get(self, entry_id: str) -> Entry:
         """Return the entry with this id.

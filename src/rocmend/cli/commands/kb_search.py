@@ -51,7 +51,7 @@ def command(
             f"{query[:80]!r} has no word to look for.",
             next_step="Give a symptom or a package: `rocmend kb search hang`.",
         )
-    knowledge = load_entries()
+    knowledge = load_entries().current()
     targets: tuple[str, ...] = (target,) if target else ()
     findings: tuple[str, ...] = ()
     if here or machine_dir is not None:

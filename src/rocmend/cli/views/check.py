@@ -87,7 +87,8 @@ def check_report(check: Check, machine: Machine) -> Document:
     blocks.append(Section("How this was made", (_made(check),), folded=True))
     about = "answers for the target alone" if check.diagnosis.hypothetical_target else f"facts of {_read_at(check)}"
     footer = (
-        f"`rocmend doctor --explain ID` explains a finding. Nothing on the machine was changed. {_VERSION}, {about}."
+        "`rocmend doctor -v` shows each step's reason, risk, check and undo, `--explain ID` explains a finding. "
+        f"Nothing on the machine was changed. {_VERSION}, {about}."
     )
     return Document(_title(check), summary, tone, tuple(blocks), footer)
 
