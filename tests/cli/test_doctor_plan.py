@@ -139,6 +139,12 @@ def test_a_program_by_name_is_told_its_workload(installed: Run) -> None:
     assert "For comfyui, use pytorch." in " ".join(done.err.split())
 
 
+def test_a_search_says_a_status_in_words(installed: Run) -> None:
+    found = " ".join(installed("kb", "search", "HSA_ENABLE_SDMA checkerboard").out.split())
+    assert "ACTIVE" not in found
+    assert "in this set-up (disputed: sources contradict each other)" in found
+
+
 def test_of_rdna1_doctor_and_lab_say_the_same(installed: Run, machines: Path) -> None:
     """A hang is predicted with MIOpen off, so switching it off is no way until there is native code."""
     page = " ".join(installed("doctor", "--machine", "rx-5600-xt").out.split())
