@@ -160,7 +160,7 @@ def summary(found: Sequence[Record], conditions: Record, targets: list[str]) -> 
         lines.append(f"| compile for {target} | {counts['yes']}; {told} |")
     every = [one for one in found if all(verdict(one, target) == "yes" for target in targets)]
     lines.append(f"| compile for {' and '.join(targets)} | {rate(len(every), len(found))} |")
-    pool = [one for one in found if builds(one) is not False]
+    pool = [one for one in found if builds(one) is not False and one.get("units")]
     if tried:
         both = sum(one in every for one in pool)
         lines.append(f"| the same, without those whose original nvcc does not compile here | {rate(both, len(pool))} |")

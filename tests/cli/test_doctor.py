@@ -19,7 +19,7 @@ def test_findings_come_most_severe_first_with_evidence_remedy_and_source(rocmend
     seen = [ranks[line.split(" ")[0].rstrip(",")] for line in lines if line.split(" ")[0].rstrip(",") in ranks]
     assert seen == sorted(seen)
     assert set(seen) == {0, 1, 2, 3}
-    assert len(lines) <= 126
+    assert len(lines) <= 130
     assert "→ steps 2 and 6 (gfx1151-cwsr-save-area-too-small)" in " ".join(done.out.split())
     verbose = rocmend("doctor", "-v", "--machine", machines / "strix-halo").out
     lines = verbose.splitlines()

@@ -113,6 +113,38 @@ def test_fedora_reads_of_its_own_kernels_and_firmware(installed: Run, machines: 
     assert "dnf upgrade --refresh amd-gpu-firmware" in steps["update-gpu-firmware"]["commands"][0]
 
 
+def test_the_copy_engine_stays_off_until_rocm_is_new_enough(installed: Run, machines: Path, tmp_path: Path) -> None:
+    told = "until ROCm 7.2 or later is installed"
+    lines = installed("env", "--for", "pytorch", "--machine", "strix-halo").out.replace("#", "")
+    assert told in " ".join(lines.split())
+    (unset,) = [
+        step
+        for step in plan(installed("doctor", "--machine", "strix-halo", "--json"))["optional"]
+        if step["action"] == "unset-variable:HSA_ENABLE_SDMA"
+    ]
+    assert "Once ROCm 7.2 or later is installed" in unset["text"]
+    shutil.copytree(machines / "strix-halo", tmp_path / "m", copy_function=shutil.copyfile)
+    variables = tmp_path / "m/environ.json"
+    variables.write_text(variables.read_text().replace('  "HSA_ENABLE_SDMA": "0",\n', ""))
+    done = installed("doctor", "--machine", str(tmp_path / "m"), "--for", "pytorch", "--json")
+    (torch,) = [step for step in plan(done)["steps"] if step["action"] == "install-native-torch"]
+    (other,) = [one for one in torch["alternatives"] if one["action"] == "set-variable:HSA_ENABLE_SDMA=0"]
+    assert other["interim"]
+    assert told in other["text"].replace("Until", "until")
+
+
+def test_a_program_by_name_is_told_its_workload(installed: Run) -> None:
+    done = installed("env", "--for", "comfyui")
+    assert done.code == 2
+    assert "For comfyui, use pytorch." in " ".join(done.err.split())
+
+
+def test_a_search_says_a_status_in_words(installed: Run) -> None:
+    found = " ".join(installed("kb", "search", "HSA_ENABLE_SDMA checkerboard").out.split())
+    assert "ACTIVE" not in found
+    assert "in this set-up (disputed: sources contradict each other)" in found
+
+
 def test_of_rdna1_doctor_and_lab_say_the_same(installed: Run, machines: Path) -> None:
     """A hang is predicted with MIOpen off, so switching it off is no way until there is native code."""
     page = " ".join(installed("doctor", "--machine", "rx-5600-xt").out.split())

@@ -123,6 +123,7 @@ def test_the_check_of_torch_names_the_gpu(name: str, target: str) -> None:
 def test_other_machines() -> None:
     assert [step.action for step in of("no-driver").plan.steps] == ["join-gpu-groups", "allow-amdgpu", "reboot"]
     assert [step.action for step in of("cuda-torch-on-amd").plan.steps] == [
+        "remove-cuda-leftovers",
         "install-native-torch",
         "protect-torch-from-pip",
     ]

@@ -117,6 +117,10 @@ SCENES: dict[str, tuple[tuple[Scene, ...], Scene]] = {
         ),
         {CMDLINE: "quiet amdgpu.gttsizes=1", "etc/modprobe.d/a.conf": "# options amdgpu gttsize=1\noptions ttm x=1\n"},
     ),
+    "remove-cuda-leftovers": (
+        (NO_PIP, pip("torch==2.9.1", "nvidia-cublas-cu12==12.8.4.1"), pip("nvidia-cuda-runtime==13.0")),
+        pip("torch==2.12.0+rocm7.14.0", "triton==3.7.0", "nvidia-ml-py==13.0"),
+    ),
     "remove-placeholder-packages": (
         (NO_PIP, pip("torch==2.9.1", "amd-torch-device-gfx1151==0.0.1.dev0")),
         pip("torch==2.9.1"),

@@ -18,7 +18,7 @@ from rocmend.cli.progress import Progress
 from rocmend.cli.redaction import note_capture
 from rocmend.core.errors import RocmendError, UsageError
 from rocmend.core.suggest import did_you_mean
-from rocmend.kb.vocabulary import WORKLOADS
+from rocmend.kb.vocabulary import RUN_AS, WORKLOADS
 
 if TYPE_CHECKING:
     from rocmend.core.units import ModelSize
@@ -126,7 +126,7 @@ def workload_option(*, required: bool = False) -> Callable[[F], F]:
     return click.option(
         "--for",
         "workload",
-        type=OneOf(WORKLOADS),
+        type=OneOf(WORKLOADS, RUN_AS),
         required=required,
         help="What you want to run.",
         **default,

@@ -12,14 +12,16 @@ from rocmend.kb import entry as entry_module
 from rocmend.kb import indexes as indexes_module
 from rocmend.kb.action import Action
 from rocmend.kb.entry import Entry
+from rocmend.kb.indexes import Index
 
 
 class Compiled(msgspec.Struct, frozen=True, array_like=True):
-    """Parsed entries and actions, by path, and the files that they were made from."""
+    """Parsed entries by path, actions and indexes, and the files that they were made from."""
 
     stamps: tuple[kept.Stamp, ...]
     entries: dict[str, Entry]
     actions: dict[str, Action] = {}
+    indexes: dict[str, Index] = {}
 
 
 def stamps_of(paths: Sequence[str]) -> tuple[kept.Stamp, ...]:

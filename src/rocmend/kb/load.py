@@ -114,8 +114,7 @@ def load_entries(directory: Path | None = None, *, builtin: bool = True) -> Know
     collecting = gc.isenabled()
     gc.disable()  # thousands of small objects that all live: a collection finds nothing and takes a third of the time
     try:
-        indexes = _indexes(problems)
-        loaded, actions = _builtin(problems, indexes) if builtin else ({}, {})
+        loaded, actions, indexes = _builtin(problems) if builtin else ({}, {}, _indexes(problems))
         if directory is not None:
             loaded |= _parse_all(_files(directory), problems, indexes)
             actions |= _actions(directory / "actions", problems, indexes)
@@ -125,7 +124,7 @@ def load_entries(directory: Path | None = None, *, builtin: bool = True) -> Know
     return _gathered(loaded, actions, problems, indexes)
 
 
-_Loaded = tuple[dict[str, Entry], dict[str, Action]]
+_Loaded = tuple[dict[str, Entry], dict[str, Action], dict[str, Index]]
 
 
 def _indexes(problems: list[LoadProblem]) -> dict[str, Index]:
@@ -139,12 +138,13 @@ def _indexes(problems: list[LoadProblem]) -> dict[str, Index]:
     return {}
 
 
-def _builtin(problems: list[LoadProblem], indexes: Mapping[str, Index]) -> _Loaded:
+def _builtin(problems: list[LoadProblem]) -> _Loaded:
     """Return what comes with rocmend, entries by path: as kept from the last time where no file has changed."""
     paths = _files(ENTRIES)
 
     def parsed() -> _Loaded:
-        return _parse_all(paths, problems, indexes), _actions(ACTIONS, problems, indexes)
+        indexes = _indexes(problems)
+        return _parse_all(paths, problems, indexes), _actions(ACTIONS, problems, indexes), indexes
 
     try:
         stamps = stamps_of([*paths, *_action_files(ACTIONS), str(TABLE)])
@@ -152,7 +152,7 @@ def _builtin(problems: list[LoadProblem], indexes: Mapping[str, Index]) -> _Load
         return parsed()
     kept = read_compiled(stamps)
     if kept is not None:
-        return kept.entries, kept.actions
+        return kept.entries, kept.actions, kept.indexes
     before = len(problems)
     made = parsed()
     if len(problems) == before:

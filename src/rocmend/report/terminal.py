@@ -357,12 +357,13 @@ class _Printer:
             self._step(step, indent + len(mark))
 
     def _short_step(self, step: Step, indent: int) -> None:
-        """Print what is done, and what else would do."""
+        """Print what is done, and what else would do; of what only looks, and so has no undo, the title alone."""
         if step.text and (step.by_hand or not step.commands):
             self._text(Text(step.text), indent)
         elif step.text and not step.number and step.settles:
             self._wrapped(_SENTENCE.split(plain(step.text))[0].rstrip(";."), "", indent)
-        self._code(Code("\n".join(step.commands)), indent)
+        if step.number or step.undo:
+            self._code(Code("\n".join(step.commands)), indent)
         for option in step.options:
             self._wrapped(f"{option.label}: {option.title}", "", indent, _INDENT)
 
