@@ -222,7 +222,7 @@ def measured(source: Path, options: argparse.Namespace, known: dict[str, Any]) -
             units = {path.removeprefix(prefix): one for path, one in made["units"].items() if path.startswith(prefix)}
             record |= {"levels": made["levels"], "units": units}
         originals = [path for path in record["units"] if (source / path).is_file()]
-        if known.get("before", {}).keys() == set(originals):
+        if "before" in known and known["before"].keys() == set(originals):
             record["before"] = known["before"]  # the original is the same
         elif options.nvcc and not (options.nvcc_failing and compiles(record)):
             at = "nvcc"

@@ -28,15 +28,17 @@ _PROGRAMS = (
 _COMPILED = (
     "All {units:,} translation units are compiled: their kernels to machine code for {names}, and the host's side is "
     "read; with {toolchain}. The headers of ROCm's other libraries are {lacking}. *nvcc compiles*: the original of "
-    "each unit to PTX for `{arch}`, with nvcc {nvcc} and the macros of its Makefile; nothing is linked. *Undecided*: a "
-    "header is not installed, or all errors are in headers of others."
+    "each unit to PTX for `{arch}`, with nvcc {nvcc} and the macros of its Makefile, tried where the ported program "
+    "does not compile; nothing is linked. *Undecided*: a header is not installed, all errors are in headers of others, "
+    "or the compiler crashed."
 )
 _COMMAND = """```console
 $ python benchmarks/port_projects.py HeCBench/src/*-cuda --log FILE --seed {seed} --nvcc nvcc
 $ python -m benchmarks.port_table FILE -o docs/reference/port-hecbench.md
 ```"""
 _MEASURED = (
-    "With rocmend {commits}; a program that failed was measured again after a mend. A program may take {limit_s:g} s. "
+    "With rocmend {commits}; a program that failed was measured again after a mend, so that the findings of the others "
+    "are those of the version that they were measured with. A program may take {limit_s:g} s. "
     "Headers of other folders that a program's Makefile names were copied beside it."
 )
 
@@ -102,18 +104,20 @@ def reason(record: Record) -> Reason:
     elif _LACKING.search(error) and (quoted := _QUOTED.search(error)):
         kind, name = "a name that HIP or its libraries lack", quoted[1]
     else:
-        kind = next((told for begin, told in _KINDS if error.lower().startswith(begin)), kind)
+        kind = next((told for words, told in _KINDS if words in error.lower()), kind)
     return Reason(kind, f"`{name}`" if name else shown(error), outcome == "unknown")
 
 
 _KINDS = (
+    ("frontend command failed", "the compiler crashed"),
+    ("image/texture api not supported", "the target has no image instructions"),
     ("no matching", "a call that HIP declares otherwise"),
-    ("lds", "more LDS than the GPU has"),
+    ("lds:", "more LDS than the GPU has"),
     ("invalid instruction", "inline assembly of NVIDIA"),
     ("invalid input constraint", "inline assembly of NVIDIA"),
     ("invalid output constraint", "inline assembly of NVIDIA"),
 )
-"""How errors begin, and what they are about."""
+"""Words of errors, and what these are about."""
 
 
 def shown(text: str) -> str:
@@ -146,23 +150,20 @@ def rate(part: int, whole: int) -> str:
 def summary(found: Sequence[Record], conditions: Record, targets: list[str]) -> list[str]:
     """Return the table of how many programs compile, before and after."""
     tried = [one for one in found if builds(one) is not None]
-    good = [one for one in tried if builds(one)]
     lines = ["| | programs |", "|---|--:|", f"| in the repository | {conditions['projects']} |"]
     lines += [f"| measured | {len(found)} |"] if len(found) < conditions["projects"] else []
-    if tried:
-        lines.append(
-            f"| originals that nvcc {conditions['nvcc'].split(',')[0]} compiles | {rate(len(good), len(tried))} |"
-        )
     lines.append(f"| port is the original without ROCm (level 1) | {sum(_passed(one, 'identity') for one in found)} |")
     for target in targets:
         counts = Counter(verdict(one, target) for one in found)
         rest = ", ".join(f"{number} {word}" for word, number in sorted(counts.items()) if word not in {"yes", "no"})
-        lines.append(f"| compile for {target} | {counts['yes']}; {counts['no']} do not{f'; {rest}' if rest else ''} |")
+        told = f"{counts['no']} do not{f'; {rest}' if rest else ''}"
+        lines.append(f"| compile for {target} | {counts['yes']}; {told} |")
     every = [one for one in found if all(verdict(one, target) == "yes" for target in targets)]
-    lines.append(f"| compile for all | {rate(len(every), len(found))} |")
+    lines.append(f"| compile for {' and '.join(targets)} | {rate(len(every), len(found))} |")
+    pool = [one for one in found if builds(one) is not False and one.get("units")]
     if tried:
-        both = sum(bool(builds(one)) for one in every)
-        lines.append(f"| of those that nvcc compiles, compile for all | {rate(both, len(good))} |")
+        both = sum(one in every for one in pool)
+        lines.append(f"| the same, without those whose original nvcc does not compile here | {rate(both, len(pool))} |")
     lines.append(f"| nothing is left for a person (level 2) | {sum(_passed(one, 'static') for one in found)} |")
     return ["\n".join(lines)]
 
@@ -221,23 +222,28 @@ def findings(found: Sequence[Record]) -> list[str]:
     return ["## What is left for a person, by rule", told, "\n".join(lines)]
 
 
-def page(log: Path, title: str, repository: str) -> str:
+def page(log: Path, title: str, repository: str, libraries: str) -> str:
     """Return the page."""
     lines = list(records(log))
-    conditions = [one["conditions"] for one in lines if "conditions" in one][-1]
+    runs = [one["conditions"] for one in lines if "conditions" in one]
+    conditions = max(reversed(runs), key=lambda one: int(one["projects"]))  # of the last run of all
     found = list({one["project"]: one for one in lines if "project" in one}.values())
-    targets = list(conditions["targets"])
+    targets = [name for name in found[0]["targets"] if all(name in one["targets"] for one in found)]
     commits = sorted({one["rocmend"] for one in found})
     units = sum(len(one.get("units", ())) for one in found)
-    headers = "given (`ROCMEND_HIP_HEADERS`)" if conditions["headers"] else "not given"
+    headers = f"{libraries or 'given'} (`ROCMEND_HIP_HEADERS`)" if conditions["headers"] else "not given"
     name, whole = repository.rpartition("/")[2], conditions["projects"]
-    sample = f" {len(found)} of {whole} are measured, a random sample (seed {conditions['seed']})."
+    release = conditions["nvcc"].partition(",")[0]
+    order = f"in a random order (seed {conditions['seed']})"
+    sample = f" {len(found)} of {whole} are measured: those that were done first {order}, so slow ones may be missing."
     text = [
         f"# {title}",
         _PROGRAMS.format(name=name, repository=repository, source=conditions["source"][:10])
         + (sample if len(found) < whole else ""),
         *summary(found, conditions, targets),
-        _COMPILED.format(units=units, names=", ".join(targets), lacking=headers, **conditions),
+        _COMPILED.format(
+            **conditions | {"units": units, "names": ", ".join(targets), "lacking": headers, "nvcc": release}
+        ),
         *failures(found, targets),
         *findings(found),
         "## How it was measured",
@@ -251,11 +257,12 @@ def main() -> int:
     """Write the page."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0] if __doc__ else "")
     parser.add_argument("log", type=Path)
-    parser.add_argument("--title", default="Porting all of HeCBench")
+    parser.add_argument("--title", default="Porting HeCBench")
     parser.add_argument("--repository", default="https://github.com/zjin-lcf/HeCBench")
+    parser.add_argument("--libraries", default="", help="whose headers of ROCm's libraries were given")
     parser.add_argument("-o", "--output", type=Path, required=True)
     options = parser.parse_args()
-    options.output.write_text(page(options.log, options.title, options.repository), encoding="utf-8")
+    options.output.write_text(page(options.log, options.title, options.repository, options.libraries), encoding="utf-8")
     return 0
 
 

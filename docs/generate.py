@@ -84,12 +84,13 @@ def _installs(needs: Needs) -> str:
 
 
 def _knowledge(folder: Path) -> None:
-    knowledge = load_entries()
+    everything = load_entries()
+    knowledge = everything.current()
     if knowledge.problems:
         raise SystemExit("entries that can't be loaded:\n" + "\n".join(str(item) for item in knowledge.problems))
     topics = defaultdict(list)
     for entry in knowledge.entries.values():
-        text = markdown.render(entry_document(explain(entry.id, knowledge), knowledge))
+        text = markdown.render(entry_document(explain(entry.id, everything), everything))
         back = f"More on this topic: [{entry.topic}](topic-{entry.topic}.md)."
         _write_leaf(folder / "knowledge" / f"{entry.id}.md", text, back)
         topics[entry.topic].append(entry)
@@ -109,11 +110,26 @@ def _knowledge(folder: Path) -> None:
     text = (
         f"{len(knowledge.entries)} entries, each with its sources. `rocmend kb search WORDS` finds them, "
         f"`rocmend kb show ID` prints one.\n\n| what you meet | how it shows |\n|---|---|\n{shown}\n\n"
-        "Everything else: [all entries by topic](knowledge/topics.md)."
+        "Everything else: [all entries by topic](knowledge/topics.md), and the [indexes that packages are installed "
+        "from](knowledge/indexes.md)."
     )
+    _write_leaf(folder / "knowledge" / "indexes.md", _index_table(knowledge), "[All topics](topics.md).")
     write_atomic(
         folder / "knowledge.md", _page("Knowledge, by problem", text, [*pages, "knowledge/topics"], hidden=True)
     )
+
+
+def _index_table(knowledge: Knowledge) -> str:
+    """Return the table of the indexes that packages are installed from, those that are still fed first."""
+    rows = []
+    for row in sorted(knowledge.indexes.values(), key=lambda row: row.ended is not None):
+        state = f"until {row.ended}; now {knowledge.indexes[row.successor].name}" if row.ended else row.channel
+        serves = ", ".join(f"{name} {version}" for name, version in row.serves.items())
+        read = ", ".join(f"[{number}]({source.url})" for number, source in enumerate(row.source, 1))
+        cells = (f"`{row.url}`", state, serves, ", ".join(row.rocm), ", ".join(row.python), f"{row.read}: {read}")
+        rows.append(f"| {' | '.join(_cell(cell) for cell in cells)} |")
+    head = "| index | state | newest packages | ROCm | Python | read on, from |\n|---|---|---|---|---|---|"
+    return "\n".join(["# Indexes to install from\n", head, *rows])
 
 
 PROBLEMS = Path(__file__).parent / "problems.toml"

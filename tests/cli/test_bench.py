@@ -180,7 +180,14 @@ def test_a_figure_with_an_interval_that_says_nothing_is_uncertain_and_busy_ones_
     assert interval_text(wild) == "4.0, uncertain"
     busy = msgspec.structs.replace(one, waited=(0.84,) * 6)
     summary, _ = run_summary(BenchRun("g", "gemm", "Matrix products", (one.setting,), (busy,)))
-    assert summary == "1 of 1 figure measured on Radeon 8060S (gfx1151)."
+    assert summary == (
+        "This machine was busy: 84 % of the time went by waiting for a processor. This figure can't be relied on: "
+        "run it again on an idle machine. 1 of 1 figure measured on Radeon 8060S (gfx1151)."
+    )
+    other = _measured(Case("gemm/b", "gemm", {}, "TFLOPS", 4e12), Setting("default"), 1.0)
+    summary, tone = run_summary(BenchRun("g", "gemm", "Matrix products", (one.setting,), (busy, other)))
+    assert summary.startswith("1 of 2 figures can't be relied on: this machine was busy")
+    assert tone is Tone.WARNING
 
 
 def test_a_record_of_a_benchmark_says_its_figure_first() -> None:

@@ -68,6 +68,28 @@ def test_what_the_figures_say_comes_first(rocmend: Run, store: Path, tmp_path: P
     assert rocmend("report", "--store", store, "--format", "junit").out.count("<testcase") == 12
 
 
+def test_figures_of_a_busy_machine_are_no_answer_and_the_report_warns(installed: Run, tmp_path: Path) -> None:
+    path = tmp_path / "busy.sqlite"
+    subject = Subject("", "cpu", "A processor")
+    with Store.open(path) as made:
+        for number, size in enumerate((1 << 20, 1 << 24)):
+            parameters = {"where": "host", "test": "copy", "bytes": size}
+            case = Case(f"memory/host/copy/{size}", "memory", parameters, "GB/s", float(size))
+            blocks = ((1e-3,) * 5,) * 8
+            kept = Measured(case, Verdict.PASS, "", Prepared(Verdict.PASS, subject=subject), blocks, summarize(blocks),
+                            "2026-01-31T12:00:00+00:00", 1.0, waited=(0.69 + 0.24 * number,) * 8)  # fmt: skip
+            made.add(evidence_of(kept, "bench-memory-20260131-120000-aaaa"))
+    page = tmp_path / "report.html"
+    shown = installed("report", "--store", str(path), "-o", str(page))
+    text = page.read_text()
+    assert "69 to 93\N{NO-BREAK SPACE}% of the time" in text
+    assert "None of these figures can be relied on" in text
+    assert "Memory of the host:" not in text
+    assert 'class="card good' not in text
+    data = json.loads(installed("report", "--store", str(path), "--json").out)["data"]
+    assert (shown.code, data["conclusions"]) == (0, [])
+
+
 def test_two_runs_are_not_compared_block_by_block(installed: Run, tmp_path: Path) -> None:
     """Their blocks drift alike and are as many: in turn this is a difference of 3 %, from run to run it is not."""
     path = tmp_path / "two.sqlite"

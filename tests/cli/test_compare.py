@@ -241,4 +241,18 @@ def test_a_comparison_of_nothing_fails_in_junit_too_and_says_whose_machine_was_b
     error = suite.find(".//error")
     assert error is not None
     assert "no case could be compared: B: this machine was busy" in error.get("message", "")
-    assert "gemm/a, gemm/b, gemm/c: B: this machine was busy" in installed("compare", str(before), str(busy)).out
+    assert "B: this machine was busy: 90 % of the time" in installed("compare", str(before), str(busy)).out
+
+
+def test_what_two_busy_machines_have_in_common_is_said_once(
+    installed: Run, runs: Callable[[float], Path], tmp_path: Path
+) -> None:
+    whole = json.loads(runs(1.0).read_text())
+    for side in ("a", "b"):
+        for number, row in enumerate(whole["data"]["results"]):
+            row["waited"] = [0.88 + 0.01 * number + 0.02 * (side == "b")] * 8
+        (tmp_path / f"{side}.json").write_text(json.dumps(whole))
+    shown = " ".join(installed("compare", str(tmp_path / "a.json"), str(tmp_path / "b.json")).out.split())
+    assert "Both runs: this machine was busy: 88 to 92 % of the time" in shown
+    assert "run again on an idle machine" in shown
+    assert shown.count("was busy") == 1

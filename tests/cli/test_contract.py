@@ -254,7 +254,7 @@ def test_parameters_are_a_size_and_what_was_assumed_is_said(rocmend: Run, machin
         (["store", "gc"], (0, "No record was removed.")),
         (["store", "rm", "x"], (2, "there is no store at")),
         (["probe", "diff", "last", "last"], (2, "there is no store at")),
-        (["kb", "search", "zzzxx"], (0, "No entry has any of these words.")),
+        (["kb", "search", "zzzxx"], (0, "No entry is about this.")),
         (["machine", "show", "gpuu", "--machine", "strix-halo"], (2, "Did you mean gpu")),
         (["lab", "status", "none.toml"], (2, "cannot be read")),
     ],

@@ -85,6 +85,7 @@ def test_choose_needs_a_gpu_or_a_target(rocmend: Run, machines: Path) -> None:
     done = rocmend("wheel", "choose", "--machine", machines / "no-amd-gpu")
     assert done.code == 2
     assert "--target gfx1151" in done.err
+    assert "`rocmend targets` lists" in " ".join(done.err.split())
 
 
 def test_matrix_shows_targets_and_marks(rocmend: Run) -> None:

@@ -65,6 +65,49 @@ def test_a_log_is_read_from_a_file_from_standard_input_and_from_powershell(tmp_p
         assert json.loads(done.out)["data"]["meanings"][0]["seen"]["number"] == 2
 
 
+RING_RESET = """\
+amdgpu 0000:c5:00.0: amdgpu: Ring gfx_0.0.0 reset failed
+amdgpu 0000:c5:00.0: amdgpu: GPU reset begin!
+"""
+
+
+@pytest.mark.parametrize(
+    ("log", "wanted", "unwanted"),
+    [
+        # https://github.com/ROCm/legacy-rocm-build/issues/6273
+        (
+            f"{RING_RESET}amdgpu 0000:c5:00.0: amdgpu: MODE2 reset\namdgpu: GPU reset succeeded, trying to resume\n",
+            "driver-dmesg-reset-mode2",
+            {"driver-dmesg-reset-failed", "driver-dmesg-reset-unfinished"},
+        ),
+        # https://github.com/pop-os/cosmic-epoch/issues/3764
+        (
+            f"{RING_RESET}amdgpu 0000:0c:00.0: BACO reset\n",
+            "driver-dmesg-reset-other",
+            {"driver-dmesg-reset-failed", "driver-dmesg-reset-unfinished"},
+        ),
+        # https://github.com/ROCm/legacy-rocm-build/issues/5999
+        (
+            "amdgpu 0000:04:00.0: [drm] device wedged, but recovered through reset\n",
+            "driver-dmesg-reset-recovered",
+            {"driver-dmesg-gpu-hang"},
+        ),
+        # https://github.com/ROCm/legacy-rocm-build/issues/2820
+        (RING_RESET, "driver-dmesg-reset-unfinished", {"driver-dmesg-reset-failed"}),
+        (
+            "[drm:mes_v11_0_submit_pkt_and_poll_completion [amdgpu]] *ERROR* MES failed to response msg=14\n",
+            "driver-dmesg-mes-hang",
+            set(),
+        ),
+    ],
+    ids=["mode2", "baco", "wedged", "unfinished", "response"],
+)
+def test_how_a_reset_ended_is_told(log: str, wanted: str, unwanted: set[str]) -> None:
+    found = entries_of(piped("--json", data=log.encode()))
+    assert wanted in found
+    assert not unwanted & set(found)
+
+
 def test_a_text_that_means_nothing_says_so_in_a_sentence(installed: Run) -> None:
     done = installed("explain", "hello", "world")
     assert done.code == 0
@@ -159,6 +202,7 @@ def test_every_line_of_every_signature_is_explained_by_its_entry() -> None:
         for one in entry.signature
         for line in one.lines
     ]
+    known.sort(key=lambda one: one[0] == "driver-dmesg-reset-unfinished")  # a reset that ended is none of its lines
     text = "\n".join(line for _, line in known).encode()
     found: Any = entries_of(piped("--json", "--machine", "strix-halo", data=text))
     assert set(found) == {entry_id for entry_id, _ in known}

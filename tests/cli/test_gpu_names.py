@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -35,6 +37,26 @@ def test_a_product_stands_for_its_target(rocmend: Run, arguments: tuple[str, ...
     done = rocmend(*arguments)
     assert done.code in {0, 1}, done.err
     assert " is gfx1033" in done.err.splitlines()[0]
+
+
+def test_a_product_that_is_named_is_the_one_that_is_answered_for(installed: Run, tmp_path: Path) -> None:
+    asked = ("--machine", "no-amd-gpu", "--target")
+    shown = " ".join(installed("doctor", *asked, "RX 7900 XTX").out.split())
+    assert "AMD Radeon RX 7900 XTX: gfx1100, 96 CU, wave32, 24 GiB usable, 123 FP16 TFLOPS peak, 960 GB/s" in shown
+    assert "AMD Radeon RX 7900 XTX, gfx1100 (not in no-amd-gpu)" in shown
+    data = json.loads(installed("doctor", *asked, "RX 7900 XTX", "--model-size", "30GB", "--json").out)["data"]
+    assert [one["entry_id"] for one in data["findings"]] == ["memory-model-does-not-fit"]
+    for chip in ("gfx1100", "strix halo"):
+        assert "AMD GPU: gfx1" in installed("doctor", *asked, chip).out
+    installed("check", *asked, "RX 7900 XTX", cwd=tmp_path)
+    assert [path.name for path in tmp_path.glob("*.html")] == ["rocmend-report-no-amd-gpu-Radeon-RX-7900-XTX.html"]
+
+
+def test_known_problems_that_need_two_lines_each_are_set_apart(installed: Run) -> None:
+    lines = installed("doctor", "--target", "gfx1100", "--machine", "no-amd-gpu").out.splitlines()
+    ids = [number for number, line in enumerate(lines) if line.startswith("  ") and line.endswith(("6-18", "-switch"))]
+    assert len(ids) == 2
+    assert "" in lines[ids[0] + 1 : ids[1]]
 
 
 def test_no_option_for_a_gpu_is_left_out() -> None:

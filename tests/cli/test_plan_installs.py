@@ -160,6 +160,20 @@ def test_the_projects_own_constraints_are_not_overwritten(tmp_path: Path) -> Non
     assert step.undo == "`rm rocm-constraints.txt`"
 
 
+def test_what_the_cuda_torch_brought_is_removed_and_only_torch_is_pinned(tmp_path: Path) -> None:
+    found = steps("cuda-torch-on-amd")
+    assert list(found)[:2] == ["remove-cuda-leftovers", "install-native-torch"]
+    names = ("nvidia-cublas-cu12", "nvidia-cudnn-cu12", "nvidia-ml-py", "pytorch-triton-rocm", "triton", "tritonclient")
+    run(found["remove-cuda-leftovers"], tmp_path, "".join(f"{name}==1\\n" for name in names))
+    told = (tmp_path / "told").read_text().split()
+    assert told[-4:] == ["nvidia-cublas-cu12", "nvidia-cudnn-cu12", "pytorch-triton-rocm", "triton"]
+    assert told[:-4] == ["-m", "pip", "uninstall", "-y"]
+    frozen = "torch==2\\ntorchmetrics==1\\ntorchvision @ file:///x\\ntriton==3\\n"
+    run(found["protect-torch-from-pip"], tmp_path, frozen)
+    pinned = (tmp_path / "rocm-constraints.txt").read_text().splitlines()
+    assert pinned == ["torch==2", "torchvision @ file:///x", "triton==3"]
+
+
 def test_the_performance_level_goes_back_to_what_it_was() -> None:
     """Not to auto, where a person had set another; where it is high already there is no such step."""
     wanted = "set-performance-level:level=high"

@@ -262,7 +262,10 @@ def test_what_is_planned_and_what_is_done_are_counted_alike(rocmend: Rocmend, pr
         rocmend("port", project, "-v").out.replace("to be rewritten", "").replace("To be rewritten", ""),
     )
     applied = rocmend("port", project, "--apply").out
-    assert re.search(rf"^Rewritten: {places} places", applied, re.MULTILINE)
+    assert re.search(rf"^{places} places in 3 files rewritten", applied, re.MULTILINE)
+    assert "- kernel.cu\n" in applied
+    assert not re.search(r"^Plan|^Rewritten|^Dependencies", applied, re.MULTILINE), "the plan was shown before"
+    assert "rocmend port undo" in applied
     assert "Files made\n- " in applied
     again = rocmend("port", project, "--apply").out
     assert "Nothing to rewrite" in again

@@ -316,6 +316,14 @@ void run(__half* x) {
     "b.cu": """#include <cuda_runtime.h>
 void fetch(void* x, cudaMemLocation where) { cudaMemPrefetchAsync(x, 4, where, 0, 0); }
 """,
+    "sum.cu": """#include <cub/cub.cuh>
+__global__ void total(int* x) {
+  using Reduce = cub::BlockReduce<int, 64>;
+  __shared__ typename Reduce::TempStorage scratch;
+  x[0] = Reduce(scratch).Sum(x[threadIdx.x]);
+}
+""",
+    "swap.cu": "#include <cub/cub.cuh>\ncub::DoubleBuffer<int> both(int* x, int* y) { return {x, y}; }\n",
     "half.h": """#pragma once
 #include <cuda_fp16.h>
 __device__ inline void atomicAdd(__half2* x, __half2 v) { *x = __hadd2(*x, v); }
@@ -342,7 +350,7 @@ def rewritten(installed: Installed, project: Path, *options: str) -> set[str]:
 def test_what_pytorchs_build_translates_for_rocm_is_left_as_it_is(installed: Installed, tmp_path: Path) -> None:
     """The project compiles on ROCm: a header of names in each source is nothing that anyone would merge."""
     project = written(tmp_path, BUILT_BY_TORCH)
-    assert rewritten(installed, project) == {"b.cu"}
+    assert rewritten(installed, project) == {"b.cu", "swap.cu"}
     assert installed("port", str(project), "--apply", "--no-compile").code in {0, 1}
     assert (project / "a.cu").read_text() == BUILT_BY_TORCH["a.cu"]
     assert (project / "both.h").read_text() == BUILT_BY_TORCH["both.h"]
@@ -362,7 +370,7 @@ def test_another_build_needs_the_names(
 ) -> None:
     """CMake translates nothing; a project whose sources have branches for ROCm supports it whatever setup.py says."""
     project = written(tmp_path, {**BUILT_BY_TORCH, path: text})
-    assert rewritten(installed, project) - {path, "c.cu", "d.cu"} == {"b.cu"} | also
+    assert rewritten(installed, project) - {path, "c.cu", "d.cu", "sum.cu", "swap.cu"} == {"b.cu"} | also
 
 
 def test_a_project_without_support_for_rocm_gets_the_names(installed: Installed, tmp_path: Path) -> None:

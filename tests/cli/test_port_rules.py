@@ -57,3 +57,36 @@ def test_one_statement_that_asks_for_a_capability_is_one_finding(installed: Inst
     ]
     wanted = [(7, "manual"), (8, "manual"), (9, "manual"), (10, "note"), (11, "manual"), (13, "manual")]
     assert seen == [(line, "CU47", outcome) for line, outcome in wanted]
+
+
+PYTHON = {
+    "return cap[0] * 10 + cap[1] >= 80": "suggest",
+    "return 10 * cap[0] + cap[1] >= 80": "suggest",
+    "return 8 <= cap[0]": "suggest",
+    "return torch.cuda.get_device_properties(0).major >= 8": "suggest",
+    "return int(f'{cap[0]}{cap[1]}') >= 90": "suggest",
+    "return ''.join(map(str, cap)) == '90'": "suggest",
+    "return max(torch.cuda.get_device_capability(k) for k in range(2)) >= (9, 0)": "suggest",
+    "return version() >= 80": "suggest",
+    "return TABLE[cap]": "manual",
+    "return TABLE.get(cap[0], 3)": "manual",
+    "return choose(capability=cap)": "manual",
+    "return cap": "manual",
+    "self.sm = cap": "manual",
+    "arch = f'compute_{cap[0]}{cap[1]}'": "manual",
+    "print(cap, f'sm_{cap[0]}')": "",
+    "logger.info('%d.%d', *cap)": "",
+    "raise RuntimeError(f'not for {cap[0]}.{cap[1]}')": "",
+    "return cap == torch.cuda.get_device_capability(1)": "",
+}
+
+
+def test_python_that_chooses_by_a_capability(installed: Installed, tmp_path: Path) -> None:
+    head = "import torch\n\n\ndef version():\n    major, minor = torch.cuda.get_device_capability()\n"
+    head += "    return major * 10 + minor\n"
+    for at, line in enumerate(PYTHON):
+        head += f"\n\ndef f{at}(self):\n    cap = torch.cuda.get_device_capability()\n    {line}\n"
+    said = {one["line"]: one["outcome"] for one in found(installed, tmp_path, {"choose.py": head})}
+    assert said.pop(6) == "manual"  # another file may call it
+    lines = {number: line.strip() for number, line in enumerate(head.splitlines(), 1)}
+    assert {lines[number]: outcome for number, outcome in said.items()} == {k: v for k, v in PYTHON.items() if v}

@@ -39,9 +39,29 @@ def test_elsewhere_than_on_a_terminal_a_line_comes_at_once_and_then_every_few_se
             clock[0] += 1
             progress(f"part {number}", number, 24, "parts")
     assert stderr.getvalue().splitlines()[1:] == [
-        "rocmend work: 4 of 24 parts, part 4 (5 s, about 25 s left)",
+        "rocmend work: 4 of 24 parts, part 4 (5 s, about 20 s left)",
         "rocmend work: 9 of 24 parts, part 9 (10 s, about 15 s left)",
     ]
+
+
+@pytest.mark.parametrize("of", [15, 0])
+def test_past_the_estimate_the_time_that_is_left_is_told_by_the_parts_that_are_done(
+    monkeypatch: pytest.MonkeyPatch, clock: list[float], of: int
+) -> None:
+    monkeypatch.setattr(sys, "stderr", stderr := io.StringIO())
+    with Progress("rocmend work", "starting", ticks=False) as progress:
+        clock[0] += 40  # waited for another measurement
+        progress.expect(120)
+        for second in range(300):
+            progress("network", second // 20 if of else 0, of)
+            clock[0] += 1
+    late = stderr.getvalue().splitlines()[-4:]
+    assert late[-1].startswith(f"rocmend work: {'14 of 15, ' if of else ''}network (330 s, ")
+    assert [line.rpartition("s, ")[2] for line in late] == (
+        ["about 2 min left)", "about 70 s left)", "about 40 s left)", "about 10 s left)"]
+        if of
+        else ["longer than expected)"] * 4
+    )
 
 
 def test_a_long_command_says_little_and_never_that_more_is_left_than_before(

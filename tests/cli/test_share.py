@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import venv
 import zipfile
 from pathlib import Path
 
@@ -14,7 +15,9 @@ import pytest
 
 from rocmend.core.evidence import Evidence
 from rocmend.core.examples import MACHINES
+from rocmend.core.records import Fact
 from rocmend.core.verdict import Verdict
+from rocmend.machine.collect import open_machine, snapshot
 from rocmend.store.store import Store
 
 
@@ -189,6 +192,27 @@ def test_the_text_names_the_device_of_each_run(tmp_path: Path) -> None:
     text = run("share", "--store", "kept.sqlite", cwd=tmp_path).stdout
     assert "0 of 1 operation failed in the run `probe-20260101-000000-aaaa`, on the CPU (AMD EPYC)." in text
     assert "| bench-gemm-20260101-000000-aaaa | the CPU (AMD EPYC) | 1 | 0 |" in text
+
+
+def test_the_text_is_about_the_environment_that_the_operations_were_tried_in(tmp_path: Path) -> None:
+    env = tmp_path / "tried"
+    venv.create(env, with_pip=False)
+    site = next(env.glob("lib/python*/site-packages")) / "torch-9.9.9.dist-info"
+    site.mkdir()
+    (site / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 9.9.9\n")
+    here = snapshot(open_machine(MACHINES / "no-amd-gpu"), name="here")
+    used = Fact("python.executable", str(env / "bin" / "python"), "the test")
+    here = msgspec.structs.replace(here, facts={**here.facts, used.key: used})
+    with Store.open(tmp_path / "kept.sqlite") as store:
+        started = "2026-01-01T00:00:00Z"
+        store.add(
+            Evidence("probe", "op", "1", Verdict.PASS, "", started, 1.0, "cpu", group="probe-20260101-000000-aaaa"),
+            machine=here,
+        )
+    text = run("share", "--store", "kept.sqlite", cwd=tmp_path).stdout
+    assert "| torch | 9.9.9 |" in text
+    assert "not set" not in text
+    assert "rocm.path" not in text
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def test_a_file_name_that_is_no_text(tmp_path: Path, machines: Path) -> None:
 
 
 def test_bars_and_their_legend_are_told_apart_in_ascii(installed: Callable[..., Any]) -> None:
-    done = installed("doctor", "--machine", "strix-halo", PYTHONIOENCODING="ascii")
+    done = installed("doctor", "--machine", "strix-halo", "-v", PYTHONIOENCODING="ascii")
     figures = done.out.partition("In figures")[2]
     assert "?" not in figures
     assert re.search(r"^  =+\++$", figures, re.MULTILINE)

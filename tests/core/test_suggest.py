@@ -45,6 +45,10 @@ def test_nothing_is_suggested_for_what_is_near_to_nothing(name: str) -> None:
     assert did_you_mean(name, ENTRIES) == ""
 
 
+def test_a_short_word_that_is_one_letter_off_is_another_word() -> None:
+    assert did_you_mean("nope", ["tools-node-scraper", "access-render-node-denied"]) == ""
+
+
 def test_a_few_are_suggested_of_many() -> None:
     assert did_you_mean("op", [f"op{number}" for number in range(30)]) == "Did you mean op0, op1, op2, op3 or op4?"
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rocmend.core.records import Fact, Gap, Source
+from rocmend.core.records import Fact, Gap, Remedy, Source
 from rocmend.kb.entry import Entry, Kind, Status
 from rocmend.kb.load import Knowledge
 from rocmend.machine.facts import Machine
@@ -37,6 +37,7 @@ def build_entry(**fields: Any) -> Entry:
         "source": (Source("A document", "https://example.org/1"),),
         "topic": "kernel",
         "body": "Because.",
+        "remedy": (Remedy("Do this."),),
     }
     return Entry(**(defaults | fields))
 
@@ -76,6 +77,9 @@ review_by = 2027-05-01
 [[source]]
 title = "A document"
 url = "https://example.org/1"
+
+[[remedy]]
+text = "Do this."
 +++
 
 Because.

@@ -27,6 +27,8 @@ LSPCI, SUDO = "bin/lspci", {"bin/sudo": 'exec "$@"'}
 MES = "sys/kernel/debug/dri/{}/amdgpu_firmware_info"
 OLD_MES, NEW_MES = (f"MES feature version: 1, firmware version: 0x000000{end}\n" for end in ("83", "86"))
 JAX = "def default_backend(): return {!r}\ndef devices(): return []\n"
+KFD_NODE = "sys/class/kfd/kfd/topology/nodes/1/properties"
+GFX1151 = "cwsr_size {}\ngfx_target_version 110501\n"
 CWSR = "sys/module/amdgpu/parameters/cwsr_enable"
 GTT = f"ttm.pages_limit={3145728} ttm.page_pool_size={3145728}"
 
@@ -46,6 +48,10 @@ NO_PIP: Scene = {"py/pip.py": "raise SystemExit(127)", "bin/pip": "exit 127"}
 
 SCENES: dict[str, tuple[tuple[Scene, ...], Scene]] = {
     "allow-amdgpu": (({CMDLINE: "quiet nomodeset\n", **KFD}, {CMDLINE: "quiet\n"}), {CMDLINE: "quiet\n", **KFD}),
+    "boot-newer-kernel": (
+        ({}, {KFD_NODE: GFX1151.format(13942784)}, {KFD_NODE: "gfx_target_version 110501\n"}),
+        {KFD_NODE: GFX1151.format(19185664), KFD_NODE.replace("1", "2"): "cwsr_size 1\ngfx_target_version 110000\n"},
+    ),
     "build-cupy-from-source": (
         ({}, {"py/cupy.py": "def sort(a): raise RuntimeError\narray = list\n"}),
         {"py/cupy.py": "class A:\n def __str__(s): return '[1 2]'\ndef sort(a): return A()\narray = list\n"},
@@ -111,6 +117,10 @@ SCENES: dict[str, tuple[tuple[Scene, ...], Scene]] = {
         ),
         {CMDLINE: "quiet amdgpu.gttsizes=1", "etc/modprobe.d/a.conf": "# options amdgpu gttsize=1\noptions ttm x=1\n"},
     ),
+    "remove-cuda-leftovers": (
+        (NO_PIP, pip("torch==2.9.1", "nvidia-cublas-cu12==12.8.4.1"), pip("nvidia-cuda-runtime==13.0")),
+        pip("torch==2.12.0+rocm7.14.0", "triton==3.7.0", "nvidia-ml-py==13.0"),
+    ),
     "remove-placeholder-packages": (
         (NO_PIP, pip("torch==2.9.1", "amd-torch-device-gfx1151==0.0.1.dev0")),
         pip("torch==2.9.1"),
@@ -136,6 +146,7 @@ SCENES: dict[str, tuple[tuple[Scene, ...], Scene]] = {
     ),
     "start-container-with-gpu": (({}, {"dev/kfd": ""}), KFD),
     "uninstall-aiter": ((NO_PIP, pip("aiter==0.1")), pip()),
+    "update-aiter": (({"py/aiter.py": "raise RuntimeError('Unknown GPU architecture')"},), {"py/aiter.py": ""}),
     "uninstall-cuda-flash-attn": ((NO_PIP, pip("flash-attn==2.8")), pip()),
     "unset-variable:HSA_OVERRIDE_GFX_VERSION": (({"$HSA_OVERRIDE_GFX_VERSION": ""},), {}),
     "update-bitsandbytes": (
@@ -176,6 +187,7 @@ FACTS = {
     "rocm.path": "/opt/rocm",
     "python.executable": "python",
     "ttm.suggested_pages_limit": 3145728,
+    "gpu.0.cwsr_required_bytes": 19185664,
     "kernel.unknown_params_given": "aamdgpu.cwsr_enable=0 amdgpu.gfx=_1_",  # in place of quotes
 }
 PLACES = re.compile(r"(?<![\w~.$])/(?=(?:proc|sys|dev/(?!null)|etc|usr/share|usr/lib)\b)")

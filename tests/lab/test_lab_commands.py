@@ -47,6 +47,14 @@ def rocmend(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     return run
 
 
+def test_a_plan_has_a_line_for_each_trial_in_a_terminal(rocmend: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = rocmend("lab", "plan", DEMO).out.splitlines()
+    assert [line.split()[0] for line in lines if "no prediction" in line] == [
+        "baseline", "copy-engine-off", "other-target", "plain-attention", "everything-off",
+    ]  # fmt: skip
+
+
 @pytest.mark.slow
 def test_from_plan_to_report(rocmend: Run) -> None:
     plan = rocmend("lab", "plan", DEMO)

@@ -182,7 +182,9 @@ def test_an_interrupted_run_says_how_to_go_on_and_leaves_no_process(done: int, t
         rows = list(store.query())
     assert [row.evidence.subject for row in rows] == ["memory-small:float32"] * done
     for row in rows:
-        assert f"1 of 2 are done and kept. To go on: {again} --resume {row.evidence.group}" in said
+        assert (
+            f"1 of 2 are done and kept. To go on: rocmend probe --resume {row.evidence.group} --store {path}\n" in said
+        )
     (waiting,) = tmp_path.glob("waits-*")
     with pytest.raises(ProcessLookupError):
         os.kill(int(waiting.name.partition("-")[2]), 0)

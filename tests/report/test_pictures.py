@@ -112,7 +112,7 @@ def test_devices_hang_on_their_hosts() -> None:
 def test_what_stands_beside_a_section_in_a_page_stands_last_in_a_terminal() -> None:
     blocks = (Section("First", ()), Section("Beside", (SAVE_AREA, CLOCK), beside=True), Section("Then", ()))
     stream = io.StringIO()
-    terminal.render(Document("t", blocks=blocks), stream, width=80)
+    terminal.render(Document("t", blocks=blocks), stream, width=80, details=True)
     text = stream.getvalue()
     assert text.index("First") < text.index("Then") < text.index("Beside")
     page = html.render(Document("t", blocks=blocks))

@@ -36,9 +36,9 @@ STEPS = Steps(
 )
 
 
-def _printed(width: int) -> str:
+def _printed(width: int, *, details: bool = True) -> str:
     stream = io.StringIO()
-    terminal.render(Document("t", blocks=(STEPS,)), stream, width=width)
+    terminal.render(Document("t", blocks=(STEPS,)), stream, width=width, details=details)
     return stream.getvalue()
 
 
@@ -47,6 +47,13 @@ def test_every_rendering_shows_every_part() -> None:
     for text in (_printed(80), markdown.render(document), html.render(document)):
         for part in (*PARTS, "Until then", "cwsr_enable=0", "reboot now", "Needs root, reboot.", "Then check: no line"):
             assert part in text
+
+
+def test_without_details_a_step_is_its_title_and_commands() -> None:
+    lines = _printed(80, details=False).splitlines()
+    assert lines[2] == "1. Update the firmware (root, reboot, medium risk)"
+    assert lines[3].endswith("x" * 90)
+    assert lines[4:] == ["   Until then: Boot with cwsr_enable=0", "- Read the log"]
 
 
 def test_terminal_numbers_steps_and_wraps_all_but_commands() -> None:

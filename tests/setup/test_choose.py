@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import datetime as dt
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from rocmend.core.errors import UsageError
+from rocmend.core.records import Source
 from rocmend.kb.entry import Caution, Entry, Install, Kind, Status
+from rocmend.kb.indexes import Index
 from rocmend.setup.choose import choose, gpu_targets
 from rocmend.setup.tarball import with_rocm_path
 
@@ -94,3 +98,31 @@ def test_an_installed_package_is_replaced_as_pip_would_keep_it() -> None:
     for facts, target in ((STRIX, "gfx1151"), ({**packages, **STRIX, "gpu__0__gfx_target": "gfx906"}, "gfx1151")):
         other = choose(make_machine(**facts), knowledge, "torch", target).choices[0]
         assert (other.command, other.replaces) == ("pip install torch[device-gfx1151]", "")
+
+
+def test_the_index_says_which_python_and_system_it_is_for_and_how_old_that_is() -> None:
+    read = dt.date(2026, 11, 29)
+    row = Index(
+        "it",
+        "https://i.example/",
+        "stable",
+        {},
+        ("10.1",),
+        read,
+        (Source("S"),),
+        python=("3.11", "3.14"),
+        os=("linux",),
+    )
+    entry = _entry("x", Install("torch", "pip install x", index="i", gfx=("gfx1151",)))
+    knowledge = msgspec.structs.replace(make_knowledge(entry), indexes={"i": row})
+
+    def chosen(days: int = 0, **facts: object) -> tuple[bool | None, str, int]:
+        machine = make_machine(**STRIX, **facts)
+        (choice,) = choose(machine, knowledge, "torch", "gfx1151", today=read + dt.timedelta(days)).choices
+        assert choice.read == read
+        return choice.serves, choice.caution, choice.stale_days
+
+    assert chosen(45, python__version="3.14.1", host__os_family="linux") == (True, "", 0)
+    assert chosen(46) == (True, "", 46)
+    assert "this environment has Python 3.9" in chosen(python__version="3.9.2")[1]
+    assert chosen(host__os_family="windows")[0] is False

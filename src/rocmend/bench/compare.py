@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from rocmend.bench.comparison import Overall, compared, overall, together, unusable
+from rocmend.bench.comparison import Overall, busy_share, compared, overall, together, unusable
 from rocmend.bench.records import BenchRun, Measured, row_of
 from rocmend.bench.sides import Side
 from rocmend.bench.stats import Comparison, Difference
@@ -31,6 +31,8 @@ class Change(msgspec.Struct, frozen=True, omit_defaults=True):
         beyond: B is slower by more than the limit, by all of its interval.
         unhealthy_a: Why A's machine was not healthy; empty where nothing is known against it.
         unhealthy_b: Why B's was not.
+        busy_a: Share of the time that A waited for a processor, where it is too large to compare A; else 0.
+        busy_b: The same of B.
     """
 
     case: str
@@ -44,6 +46,8 @@ class Change(msgspec.Struct, frozen=True, omit_defaults=True):
     beyond: bool = False
     unhealthy_a: str = ""
     unhealthy_b: str = ""
+    busy_a: float = 0.0
+    busy_b: float = 0.0
 
 
 class Changed(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -192,6 +196,8 @@ def _change(a: Measured, b: Measured, found: Comparison, limit: float, *, by_cas
         beyond=found.difference is Difference.SLOWER and found.high is not None and found.high < 1 - limit,
         unhealthy_a=a.unhealthy,
         unhealthy_b=b.unhealthy,
+        busy_a=busy_share(a),
+        busy_b=busy_share(b),
     )
 
 

@@ -158,10 +158,24 @@ def unusable(item: Measured) -> str:
     """Say why nothing is said about a figure, whatever it is compared with; empty where something can be."""
     if item.summary is None:
         return f"{item.verdict.value}{f': {item.reason}' if item.reason else ''}"
-    waited = statistics.fmean(item.waited) if item.waited else 0.0
-    if waited > BUSY:
-        return f"this machine was busy: {share_text(waited)} of the time went by waiting for a processor"
-    return ""
+    return busy_text([share]) if (share := busy_share(item)) else ""
+
+
+def busy_share(item: Measured) -> float:
+    """Return which share of a figure's time went by waiting for a processor; 0 where the figure can be relied on."""
+    waited = statistics.fmean(item.waited) if item.summary is not None and item.waited else 0.0
+    return waited if waited > BUSY else 0.0
+
+
+def busy_text(shares: Sequence[float]) -> str:
+    """Say that a machine was busy while figures were taken.
+
+    Args:
+        shares: Of their times, what went by waiting for a processor.
+    """
+    least, most = share_text(min(shares)), share_text(max(shares))
+    spread = most if least == most else f"{least.removesuffix(' %')} to {most}"
+    return f"this machine was busy: {spread} of the time went by waiting for a processor"
 
 
 def _incomparable(a: Measured, b: Measured, across: bool, apart: Sequence[str], sides: tuple[str, str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -55,7 +55,16 @@ def _taking(option_name: str, command: click.Command, context: click.Context) ->
 
 
 class OneOf(_Choice):
-    """A choice that answers a wrong word with the nearest ones."""
+    """A choice that answers a wrong word with the nearest ones.
+
+    Args:
+        choices: The words.
+        meanings: Other words that people use, and the choice that serves each.
+    """
+
+    def __init__(self, choices: Iterable[str], meanings: Mapping[str, str] | None = None) -> None:
+        super().__init__(list(choices))
+        self.meanings = meanings or {}
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the choice.
@@ -67,7 +76,9 @@ class OneOf(_Choice):
             chosen: str = super().convert(value, param, ctx)
         except click.BadParameter as error:
             known = ", ".join(map(str, self.choices))
+            other = self.meanings.get(str(value).lower())
             meant = did_you_mean(str(value), map(str, self.choices))
+            meant = f"For {value!s}, use {other}." if other else meant
             text = f"{str(value)[:80]!r} is not one of: {known}. {meant}".strip()
             raise click.BadParameter(text, error.ctx, error.param) from None
         return chosen

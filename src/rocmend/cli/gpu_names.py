@@ -10,7 +10,7 @@ from click.shell_completion import CompletionItem
 
 from rocmend.cli.output import tell
 
-__all__ = ["OTHER_MAKERS", "GpuName", "GpuNames"]
+__all__ = ["OTHER_MAKERS", "GpuName", "GpuNames", "product_named"]
 
 OTHER_MAKERS = r"sm_?\d{2,3}|cpu"
 """Names of targets that are no AMD GPU's, for ``others``."""
@@ -23,6 +23,8 @@ else:  # older versions of click have no such parameter
 
 _TARGETS = re.compile(r"(?:(?:gfx|sm)\w+\s*)+")
 _SPACES = re.compile(r"[\s_]+")
+_PRODUCTS = "rocmend.products"
+"""Where a command's context keeps the products that its options named, by their targets."""
 
 
 class GpuName(_Base):
@@ -53,6 +55,8 @@ class GpuName(_Base):
         found = resolve(value)
         if found.said and not (ctx is not None and ctx.resilient_parsing):
             tell(found.said)
+        if found.product and ctx is not None:
+            ctx.meta.setdefault(_PRODUCTS, {})[parse_target_id(found.gfx).processor] = found.product
         return found.gfx if self._settings else parse_target_id(found.gfx).processor
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -66,6 +70,12 @@ class GpuName(_Base):
             for word, gfx, shown in known_names()
             if word.startswith(typed)
         ]
+
+
+def product_named(target: str | None) -> str:
+    """Return the product whose name was given for a target; "" where the name was not of one product."""
+    context = click.get_current_context(silent=True)
+    return str(context.meta.get(_PRODUCTS, {}).get(target, "")) if context is not None else ""
 
 
 class GpuNames(GpuName):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import shutil
 import sys
@@ -41,8 +40,8 @@ class Progress:
         program = context is not None and context.params.get("output_format", "human") != "human"
         self._quiet = not self._terminal and program and not os.environ.get(PROGRESS)
         self._doing = (first, 0, 0, "")
-        self._begin = time.monotonic()
-        self._ends_at = math.inf
+        self._begin = self._expected_at = time.monotonic()
+        self._counted: tuple[int, int, float, float] | None = None
         self._next = self._begin + 1.0 if quick and not self._terminal else 0.0
         self._lock = threading.Lock()
         self._end = threading.Event()
@@ -76,12 +75,16 @@ class Progress:
             unit: What the parts are: ``files``.
         """
         self._doing = (text, done, of, unit)
+        now = time.monotonic()
+        if not of or self._counted is None or done < self._counted[1]:
+            self._counted = (done, done, now, now) if of else None
+        elif done > self._counted[1]:
+            self._counted = (self._counted[0], done, self._counted[2], now)
         self._show()
 
     def expect(self, about_s: float) -> None:
-        """Take a better estimate of the time that all of it takes."""
-        self._about_s = about_s
-        self._ends_at = math.inf
+        """Take a better estimate of the time that all of it takes from now on."""
+        self._about_s, self._expected_at = about_s, time.monotonic()
 
     def say(self, text: str) -> None:
         """Print a line that stays."""
@@ -111,29 +114,38 @@ class Progress:
         """Return the line as it is at a time, what is being done cut to fit a width; 0 for any."""
         text, done, of, unit = self._doing
         count = f"{done:,} of {of:,}{' ' + unit if unit else ''}, " if of else ""
-        before, after = f"{self._what}: {count}", self._times(now - self._begin, done, of)
+        before, after = f"{self._what}: {count}", self._times(now, done, of)
         text, room = one_line(text), width - len(before) - len(after)
         if width and len(text) > room:
             text = f"{text[: max(0, room - 1)]}…"
         return f"{before}{text}{after}"[: width or None]
 
-    def _times(self, passed_s: float, done: int, of: int) -> str:
-        """Return how long it has taken, and how long it will: by what is done, or else as expected.
+    def _times(self, now: float, done: int, of: int) -> str:
+        """Return how long it has taken, and how long it will: as expected, corrected by the parts that are done."""
+        passed_s = now - self._begin
+        if passed_s < 1:
+            return f" (about {rounded_time(self._about_s)})" if self._about_s else ""
+        by_parts_s, parts = self._left_by_parts(now, done, of)
+        expected_s = self._expected_at + self._about_s - now if self._about_s else None
+        if by_parts_s is None or (parts < _LEAST_DONE and expected_s is not None):
+            left_s = expected_s if by_parts_s is None or expected_s is None else max(expected_s, by_parts_s)
+        else:
+            left_s = by_parts_s
+        if left_s is None:
+            return f" ({passed_s:.0f} s)"
+        left = f"about {rounded_time(left_s)} left" if left_s > 0 else "longer than expected"
+        return f" ({passed_s:.0f} s, {left})"
 
-        The end that was told is not put off: once it is past, nothing is said of what is left.
-        """
-        left_s = self._about_s - passed_s
-        if of > done >= _LEAST_DONE and passed_s >= 1:
-            left_s = passed_s / done * (of - done)
-        if passed_s >= 1 and left_s > 0:
-            self._ends_at = min(self._ends_at, passed_s + left_s)
-            left_s = self._ends_at - passed_s
-        passed = f"{passed_s:.0f} s" if passed_s >= 1 else ""
-        left = f"about {rounded_time(left_s)} left" if passed and left_s > 0 else ""
-        if not passed and self._about_s:
-            left = f"about {rounded_time(self._about_s)}"
-        said = ", ".join(part for part in (passed, left) if part)
-        return f" ({said})" if said else ""
+    def _left_by_parts(self, now: float, done: int, of: int) -> tuple[float | None, int]:
+        """Return how long the parts that are left take at the pace of those that are done, and how many those are."""
+        if self._counted is None or not of > done:
+            return None, 0
+        first, last, since, until = self._counted
+        parts = last - first  # what an earlier run has done says nothing of the pace
+        if parts < (1 if self._about_s else _LEAST_DONE):
+            return None, parts
+        pace_s = (until - since) / parts
+        return pace_s * (of - done - 1) + max(0.0, pace_s - (now - until)), parts
 
     def _clear(self) -> None:
         if self._terminal:

@@ -89,8 +89,16 @@ def _path(context: click.Context) -> list[str]:
 
 
 def _again(group: str) -> str:
-    """Return the command line that goes on with a run: the same once more, with its id."""
+    """Return the command line that goes on with a run, whose other options are kept with it."""
     context = click.get_current_context()
+    if not context.params.get("hosts"):
+        path = _path(context)
+        named = path[:-1] if path[-1] == "run" else path  # what a group does without a subcommand
+        given = [option for option in context.command.params if option.name == "store_path"]
+        stores = [
+            word for option in given if context.params["store_path"] for word in option_words(option, context.params)
+        ]
+        return shlex.join([*named, "--resume", group, *stores])
     words, given = [], iter(context.meta.get(WORDS, ()))
     for word in given:
         if word == "--resume":

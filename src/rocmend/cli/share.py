@@ -93,6 +93,17 @@ def newest_probes(store: Store) -> Probed | None:
     return Probed(group, len(records), failed, f"{_device(records)}{f' with {versions}' if versions else ''}")
 
 
+def python_of(store: Store, probed: Probed) -> ChosenPython | None:
+    """Return the Python environment that a run of probes used, where it is still there and known."""
+    from rocmend.machine.root import ChosenPython as Chosen
+
+    row = next(iter(store.query(group=probed.group, limit=1)), None)
+    if row is None or not row.evidence.machine:
+        return None
+    executable = str(store.machine(row.evidence.machine).value("python.executable", "") or "")
+    return Chosen(executable, "", "of the newest run of probes") if os.access(executable, os.X_OK) else None
+
+
 def newest_benchmarks(store: Store) -> list[Benchmarked]:
     """Return the newest run of each benchmark that a store has."""
     from rocmend.core.verdict import Verdict

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from rocmend.cli.base import OneOf
-from rocmend.cli.gpu_names import GpuName
+from rocmend.cli.gpu_names import GpuName, product_named
 from rocmend.cli.names import MACHINE
 from rocmend.cli.output import tell
 from rocmend.cli.progress import Progress
 from rocmend.cli.redaction import note_capture
 from rocmend.core.errors import RocmendError, UsageError
 from rocmend.core.suggest import did_you_mean
-from rocmend.kb.vocabulary import WORKLOADS
+from rocmend.kb.vocabulary import RUN_AS, WORKLOADS
 
 if TYPE_CHECKING:
     from rocmend.core.units import ModelSize
@@ -126,7 +126,7 @@ def workload_option(*, required: bool = False) -> Callable[[F], F]:
     return click.option(
         "--for",
         "workload",
-        type=OneOf(WORKLOADS),
+        type=OneOf(WORKLOADS, RUN_AS),
         required=required,
         help="What you want to run.",
         **default,
@@ -221,7 +221,7 @@ def take_snapshot(
         return machine
     from rocmend.machine.hypothetical import with_target
 
-    return with_target(machine, target)
+    return with_target(machine, target, product_named(target))
 
 
 def _reading(machine_dir: Path | None) -> AbstractContextManager[object]:

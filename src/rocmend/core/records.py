@@ -144,6 +144,7 @@ class Remedy(msgspec.Struct, frozen=True, omit_defaults=True):
         instead_of: Id of the action that it is another way for.
         until: Id of the action that it helps until.
         optional: Worth a try; nothing is wrong without it.
+        brought_by: Id of the action that brings it along: beside that one it is optional.
         title: The step's title, in place of its action's.
     """
 
@@ -164,6 +165,7 @@ class Remedy(msgspec.Struct, frozen=True, omit_defaults=True):
     until: str = ""
     optional: bool = False
     title: str = ""
+    brought_by: str = ""
 
     @property
     def relation(self) -> str:

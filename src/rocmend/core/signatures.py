@@ -91,6 +91,7 @@ class Signature(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
         meaning: What such a line says, in a sentence; empty where the entry's title says it.
         verdict: What it makes of a run that did not end well and printed it; None where it makes nothing of it.
         always: It counts even where the exit status is 0.
+        ended_by: Kinds of lines that take it back where they follow it: a reset that began has ended.
     """
 
     pattern: str
@@ -103,6 +104,7 @@ class Signature(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     meaning: str = ""
     verdict: Verdict | None = None
     always: bool = False
+    ended_by: tuple[str, ...] = ()
 
 
 class Known(msgspec.Struct, frozen=True, array_like=True):

@@ -17,8 +17,8 @@ _NEAR = 0.34
 """Edits that a name may be away, as a share of the longer of the two."""
 _LONGEST = 100
 """Characters of a given name that are looked at: what is longer is no name."""
-_WORD = 3
-"""Parts of a name up to this long, such as ``for``, must be the same: one letter in three is another word."""
+_WORD = 4
+"""Parts of a name up to this long, such as ``node``, must be the same: one letter in four is another word."""
 _SEPARATORS = re.compile(r"[\s\-_./:]+")
 
 

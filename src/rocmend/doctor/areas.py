@@ -99,7 +99,9 @@ def areas(machine: Machine, diagnosis: Diagnosis) -> tuple[Area, ...]:
 
 def _acted_on(finding: Finding, diagnosis: Diagnosis) -> str:
     """Return the area that a step changes for the sake of a finding about another."""
-    names = (action_name(step.action) for step in diagnosis.plan.steps if finding.entry_id in step.settles)
+    steps = (*diagnosis.plan.steps, *diagnosis.plan.optional)
+    own = {remedy.action for remedy in finding.remedies}  # not what brings one of them along
+    names = (action_name(one.action) for one in steps if finding.entry_id in one.settles and one.action in own)
     area = next((area for name in names for start, area in _ACTS_ON.items() if name.startswith(start)), "")
     return "" if area == _area_of(finding) else area
 

@@ -35,6 +35,9 @@ class _Wish(msgspec.Struct, frozen=True):
         return self.finding.severity.rank, self.finding.entry_id, self.finding.subject
 
 
+_Wishes = dict[str, list[_Wish]]
+
+
 def make_plan(findings: Sequence[Finding], undecided: Sequence[Undecided], actions: Mapping[str, Action]) -> Plan:
     """Return what to do about findings.
 
@@ -51,7 +54,12 @@ def make_plan(findings: Sequence[Finding], undecided: Sequence[Undecided], actio
     main, others, looks = _sorted_out(wishes)
     _drop_conflicts(main, others)
     steps = {action: _step(action, asked, actions) for action, asked in main.items()}
-    needed = {action: step for action, step in steps.items() if not all(wish.optional for wish in main[action])}
+    brought = _bring_along(steps, main, actions)
+    needed = {
+        action: step
+        for action, step in steps.items()
+        if action not in brought and not all(wish.optional for wish in main[action])
+    }
     optional = {action: step for action, step in steps.items() if action not in needed}
     if REBOOT not in needed and any("reboot" in step.needs for step in needed.values()) and REBOOT in actions:
         optional.pop(REBOOT, None)
@@ -83,6 +91,25 @@ def make_plan(findings: Sequence[Finding], undecided: Sequence[Undecided], actio
     )
 
 
+def _bring_along(steps: dict[str, Step], main: _Wishes, actions: Mapping[str, Action]) -> set[str]:
+    """Return the actions that another one brings along, which then settles their findings too."""
+    brought: set[str] = set()
+    for action, asked in main.items():
+        bringers = {wish.remedy.brought_by for wish in asked}
+        found = [next((other for other in main if names_action(pattern, other)), "") for pattern in bringers if pattern]
+        if len(found) != len(bringers) or not all(found):
+            continue
+        brought.add(action)
+        for other in found:
+            settles = dict.fromkeys((*steps[other].settles, *steps[action].settles))
+            steps[other] = msgspec.structs.replace(steps[other], settles=tuple(settles))
+        known = actions.get(action_name(action))
+        if known is not None and known.brought:
+            text = f"{known.brought} {steps[action].text}".strip()
+            steps[action] = msgspec.structs.replace(steps[action], text=text)
+    return brought
+
+
 def names_action(pattern: str, action: str) -> bool:
     """Whether ``after``, ``until`` or ``instead_of`` means this action; without an argument or value it means any."""
     return action == pattern or action.startswith(f"{pattern}=" if ":" in pattern else f"{pattern}:")
@@ -90,9 +117,6 @@ def names_action(pattern: str, action: str) -> bool:
 
 def _means(pattern: str, step: Step) -> bool:
     return any(names_action(pattern, action) for action in step.joins or (step.action,))
-
-
-_Wishes = dict[str, list[_Wish]]
 
 
 def _sorted_out(wishes: Iterable[_Wish]) -> tuple[_Wishes, _Wishes, list[_Wish]]:

@@ -248,4 +248,7 @@ class Diagnosis(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def about(self) -> str:
         """What it speaks about: ``this machine``, or ``gfx1201 (not in this machine)``."""
-        return f"{self.hypothetical_target} (not in {self.machine})" if self.hypothetical_target else self.machine
+        if not self.hypothetical_target:
+            return self.machine
+        name = next((gpu.name for gpu in self.gpus if gpu.name), "")
+        return f"{f'{name}, ' if name else ''}{self.hypothetical_target} (not in {self.machine})"

@@ -49,6 +49,7 @@ class Action(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
         workload: Workloads that it is for, empty for all: where another is asked about, it is left out.
         kernel_command_line: It edits the kernel command line: all such actions of a plan are one step.
         settles: Whether it settles a finding, or only serves to settle it.
+        brought: Whom it is for where another action brings it along.
         id: The file's name; not written.
     """
 
@@ -68,6 +69,7 @@ class Action(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     workload: tuple[str, ...] = ()
     kernel_command_line: bool = False
     settles: bool = True
+    brought: str = ""
     id: str = ""
 
     @property

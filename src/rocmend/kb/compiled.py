@@ -9,16 +9,19 @@ import msgspec
 from rocmend.core import kept, records, signatures
 from rocmend.kb import action as action_module
 from rocmend.kb import entry as entry_module
+from rocmend.kb import indexes as indexes_module
 from rocmend.kb.action import Action
 from rocmend.kb.entry import Entry
+from rocmend.kb.indexes import Index
 
 
 class Compiled(msgspec.Struct, frozen=True, array_like=True):
-    """Parsed entries and actions, by path, and the files that they were made from."""
+    """Parsed entries by path, actions and indexes, and the files that they were made from."""
 
     stamps: tuple[kept.Stamp, ...]
     entries: dict[str, Entry]
     actions: dict[str, Action] = {}
+    indexes: dict[str, Index] = {}
 
 
 def stamps_of(paths: Sequence[str]) -> tuple[kept.Stamp, ...]:
@@ -30,7 +33,7 @@ def stamps_of(paths: Sequence[str]) -> tuple[kept.Stamp, ...]:
     return kept.stamps_of((*_CODE, *paths))
 
 
-_CODE = (*(str(one.__file__) for one in (entry_module, action_module, records, signatures)), __file__)
+_CODE = (*(str(one.__file__) for one in (entry_module, action_module, indexes_module, records, signatures)), __file__)
 
 
 def read_compiled(stamps: tuple[kept.Stamp, ...]) -> Compiled | None:

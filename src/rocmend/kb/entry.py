@@ -33,13 +33,14 @@ class Kind(StrEnum):
 
 
 class Status(StrEnum):
-    """Whether the claim stands."""
+    """Whether the claim stands; an archived entry is kept, found by its id, and shown nowhere else."""
 
     ACTIVE = "active"
     FIXED_IN = "fixed-in"
     SUPERSEDED = "superseded"
     REFUTED = "refuted"
     DISPUTED = "disputed"
+    ARCHIVED = "archived"
 
 
 class Basis(StrEnum):
@@ -171,8 +172,10 @@ class Install(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     Attributes:
         package: What is installed: torch, rocm, jax, onnxruntime, cupy, bitsandbytes, llama.cpp, vllm.
         name: What way it is, in a few words; empty where its index or the begin of its command says it.
-        command: The command line; ``{gfx}`` and ``{family}`` (gfx1151, gfx115X-all) are filled in.
-        gfx: Targets it serves natively; empty where that is decided by ``when``.
+        command: The command line; ``{index}`` (the index's address), ``{gfx}`` and ``{family}`` (gfx1151,
+            gfx115X-all) are filled in.
+        index: Where it comes from: a row of ``kb/indexes.toml``.
+        gfx: Targets it serves natively; empty for those of the index, or where that is decided by ``when``.
         rank: Lower is better, within a package.
         channel: stable, preview, nightly, community.
         why: Why one would choose it, in one line.
@@ -184,6 +187,7 @@ class Install(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
 
     package: str
     command: str
+    index: str = ""
     gfx: tuple[str, ...] = ()
     rank: int = 50
     channel: str = "stable"

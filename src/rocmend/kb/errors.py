@@ -80,6 +80,7 @@ class ErrorReader:
         self._rest = b""
         self._decoder: codecs.IncrementalDecoder | None = None
         self._found: dict[str, Sighting] = {}
+        self._ended_by: dict[str, tuple[str, ...]] = {}
         self.bytes = 0
         self.lines = 0
 
@@ -118,10 +119,16 @@ class ErrorReader:
         for hit in self._index.scan(plain, _MOST):
             number += plain.count(b"\n", counted, hit.offset)
             counted = hit.offset
+            self._take_back({known.signature.kind for known in hit.known})
             for known in _telling(hit.known):
                 taken[known.entry_id] = taken.get(known.entry_id, 0) + 1
                 self._keep(known, hit.line, number, full=taken[known.entry_id] >= _MOST)
         self.lines += block.count(b"\n")
+
+    def _take_back(self, kinds: set[str]) -> None:
+        """Forget what lines of these kinds say has ended."""
+        for entry_id in [entry_id for entry_id, ends in self._ended_by.items() if kinds & set(ends)]:
+            del self._ended_by[entry_id], self._found[entry_id]
 
     def _keep(self, known: Known, line: str, number: int, *, full: bool) -> None:
         signature = known.signature
@@ -141,6 +148,8 @@ class ErrorReader:
                 made if better else before, count=before.count + 1, at_least=before.at_least or full
             )
         self._found[known.entry_id] = made
+        if signature.ended_by:
+            self._ended_by[known.entry_id] = signature.ended_by
 
 
 def _telling(known: tuple[Known, ...]) -> list[Known]:

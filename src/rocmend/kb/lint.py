@@ -10,6 +10,9 @@ import msgspec
 
 from rocmend.core.visible import visible
 from rocmend.kb.action import action_name
+from rocmend.kb.entry import Entry
+from rocmend.kb.index_rules import INDEX_CHECKS, check_indexes
+from rocmend.kb.indexes import TABLE
 from rocmend.kb.load import Knowledge, load_entries
 from rocmend.kb.remedy_rules import REMEDY_CHECKS
 from rocmend.kb.rules import CHECKS, Context
@@ -27,6 +30,7 @@ class LintProblem(msgspec.Struct, frozen=True):
         message: What is wrong.
         path: The entry's file.
         line: Where in it, from 1; 0 where that is not known.
+        warning: It is time for a review; nothing is wrong yet.
     """
 
     entry_id: str
@@ -34,6 +38,7 @@ class LintProblem(msgspec.Struct, frozen=True):
     message: str
     path: str = ""
     line: int = 0
+    warning: bool = False
 
 
 def lint(
@@ -70,10 +75,23 @@ def lint(
         if wanted and entry.id not in wanted:
             continue
         path = knowledge.paths.get(entry.id, "")
-        checks = (*CHECKS, *REMEDY_CHECKS, *SETTING_CHECKS, *SIGNATURE_CHECKS)
+        checks = (*CHECKS, *REMEDY_CHECKS, *SETTING_CHECKS, *SIGNATURE_CHECKS, *INDEX_CHECKS)
         found = {(code, message): None for check in checks for code, message in check(entry, context)}
-        problems += [LintProblem(entry.id, code, message, path) for code, message in sorted(found)]
+        problems += [
+            LintProblem(entry.id, code, message, path, warning=_is_due(entry, code, today))
+            for code, message in sorted(found)
+        ]
+    if not wanted:
+        problems += [
+            LintProblem("", code, message, str(TABLE), warning=code == "KB039")
+            for code, message in check_indexes(context)
+        ]
     return tuple(problems)
+
+
+def _is_due(entry: Entry, code: str, today: dt.date) -> bool:
+    """Whether the calendar alone is the reason: such a review is asked for, and fails nothing."""
+    return code == "KB004" and entry.reviewed <= entry.review_by and entry.reviewed <= today
 
 
 def declared_actions(knowledge: Knowledge) -> frozenset[str]:
@@ -96,13 +114,14 @@ def main(arguments: Sequence[str]) -> int:
         arguments: Ids or files of entries; all where empty.
 
     Returns:
-        0 where nothing is wrong, 1 where something is, 2 where an id is not known.
+        0 where nothing is wrong (reviews may be due), 1 where something is, 2 where an id is not known.
     """
     knowledge = load_entries()
     problems = lint(knowledge, today=dt.datetime.now(tz=dt.UTC).date(), only=arguments)
     for problem in problems:
         place = f"{problem.path}:{problem.line}" if problem.line else problem.path
-        sys.stdout.write(visible(f"{place}: {problem.code} {problem.message}") + "\n")
+        kind = "warning: " if problem.warning else ""
+        sys.stdout.write(visible(f"{place}: {problem.code} {kind}{problem.message}") + "\n")
     failed = {problem.path.rpartition("/")[2].removesuffix(".md") for problem in problems}
     names = [name.removesuffix(".md").rpartition("/")[2] for name in arguments]
     unknown = [name for name in names if name not in knowledge.entries and name not in failed]
@@ -110,7 +129,7 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"no entry has the id {name!r}\n")
     checked = len(set(names)) if names else len(knowledge.entries) + len(knowledge.problems)
     sys.stderr.write(f"{len(problems)} problems in {len(failed)} of {checked} entries\n")
-    return 2 if unknown else int(bool(problems))
+    return 2 if unknown else int(any(not problem.warning for problem in problems))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,8 @@ from rocmend.core.records import Remedy, Source
 from rocmend.core.suggest import unknown
 from rocmend.kb.action import Action, resolved
 from rocmend.kb.compiled import Compiled, read_compiled, stamps_of, write_compiled
-from rocmend.kb.entry import Entry
+from rocmend.kb.entry import Entry, Install, Status
+from rocmend.kb.indexes import TABLE, Index, UnknownIndexError, fill_indexes, read_indexes
 
 ENTRIES = Path(__file__).with_name("entries")
 ACTIONS = Path(__file__).with_name("actions")
@@ -70,12 +71,19 @@ class Knowledge(msgspec.Struct, frozen=True):
         problems: Files that could not be loaded, and duplicate ids.
         paths: Each entry's file, by id.
         actions: What several entries ask for, by id.
+        indexes: Where packages are installed from, by id.
     """
 
     entries: Mapping[str, Entry]
     problems: tuple[LoadProblem, ...] = ()
     paths: Mapping[str, str] = {}
     actions: Mapping[str, Action] = {}
+    indexes: Mapping[str, Index] = {}
+
+    def current(self) -> Knowledge:
+        """Return it without the archived entries."""
+        kept = {key: entry for key, entry in self.entries.items() if entry.status is not Status.ARCHIVED}
+        return msgspec.structs.replace(self, entries=kept)
 
     def get(self, entry_id: str) -> Entry:
         """Return the entry with this id.
@@ -106,17 +114,28 @@ def load_entries(directory: Path | None = None, *, builtin: bool = True) -> Know
     collecting = gc.isenabled()
     gc.disable()  # thousands of small objects that all live: a collection finds nothing and takes a third of the time
     try:
-        loaded, actions = _builtin(problems) if builtin else ({}, {})
+        loaded, actions, indexes = _builtin(problems) if builtin else ({}, {}, _indexes(problems))
         if directory is not None:
-            loaded |= _parse_all(_files(directory), problems)
-            actions |= _actions(directory / "actions", problems)
+            loaded |= _parse_all(_files(directory), problems, indexes)
+            actions |= _actions(directory / "actions", problems, indexes)
     finally:
         if collecting:
             gc.enable()
-    return _gathered(loaded, actions, problems)
+    return _gathered(loaded, actions, problems, indexes)
 
 
-_Loaded = tuple[dict[str, Entry], dict[str, Action]]
+_Loaded = tuple[dict[str, Entry], dict[str, Action], dict[str, Index]]
+
+
+def _indexes(problems: list[LoadProblem]) -> dict[str, Index]:
+    """Return the table of indexes; where it cannot be read, that is a problem and the table is empty."""
+    try:
+        return read_indexes()
+    except OSError as error:
+        problems.append(LoadProblem(str(TABLE), 0, error.strerror or str(error)))
+    except (DataError, UnicodeDecodeError, msgspec.ValidationError, RecursionError) as error:
+        problems.append(LoadProblem(str(TABLE), 0, str(error)))
+    return {}
 
 
 def _builtin(problems: list[LoadProblem]) -> _Loaded:
@@ -124,15 +143,16 @@ def _builtin(problems: list[LoadProblem]) -> _Loaded:
     paths = _files(ENTRIES)
 
     def parsed() -> _Loaded:
-        return _parse_all(paths, problems), _actions(ACTIONS, problems)
+        indexes = _indexes(problems)
+        return _parse_all(paths, problems, indexes), _actions(ACTIONS, problems, indexes), indexes
 
     try:
-        stamps = stamps_of([*paths, *_action_files(ACTIONS)])
+        stamps = stamps_of([*paths, *_action_files(ACTIONS), str(TABLE)])
     except OSError:  # a file that went between listing and looking, or a dangling link: parsing says which
         return parsed()
     kept = read_compiled(stamps)
     if kept is not None:
-        return kept.entries, kept.actions
+        return kept.entries, kept.actions, kept.indexes
     before = len(problems)
     made = parsed()
     if len(problems) == before:
@@ -140,7 +160,12 @@ def _builtin(problems: list[LoadProblem]) -> _Loaded:
     return made
 
 
-def _gathered(loaded: dict[str, Entry], actions: dict[str, Action], problems: list[LoadProblem]) -> Knowledge:
+def _gathered(
+    loaded: dict[str, Entry],
+    actions: dict[str, Action],
+    problems: list[LoadProblem],
+    indexes: Mapping[str, Index],
+) -> Knowledge:
     """Return entries by id; the second of two with the same id is a problem."""
     entries: dict[str, Entry] = {}
     paths: dict[str, str] = {}
@@ -150,7 +175,7 @@ def _gathered(loaded: dict[str, Entry], actions: dict[str, Action], problems: li
             continue
         entries[entry.id] = _with_actions(entry, actions)
         paths[entry.id] = path
-    return Knowledge({key: entries[key] for key in sorted(entries)}, tuple(problems), paths, actions)
+    return Knowledge({key: entries[key] for key in sorted(entries)}, tuple(problems), paths, actions, indexes)
 
 
 def _with_actions(entry: Entry, actions: dict[str, Action]) -> Entry:
@@ -163,17 +188,18 @@ def _action_files(directory: Path) -> list[str]:
     return [f"{directory}/{name}" for name in _names(str(directory)) if name.endswith(".toml")]
 
 
-def _actions(directory: Path, problems: list[LoadProblem]) -> dict[str, Action]:
+def _actions(directory: Path, problems: list[LoadProblem], indexes: Mapping[str, Index]) -> dict[str, Action]:
     """Return the actions of a folder by id; what cannot be read is added to the problems."""
     actions: dict[str, Action] = {}
     for path in _action_files(directory):
         name = path.rpartition("/")[2].removesuffix(".toml")
         try:
-            raw = parse_toml(read_document(Path(path), max_bytes=MAX_FILE_BYTES).decode(), "action")
+            text = fill_indexes(read_document(Path(path), max_bytes=MAX_FILE_BYTES).decode(), indexes)
+            raw = parse_toml(text, "action")
             actions[name] = msgspec.convert({**raw, "id": name}, Action, strict=True)
         except OSError as error:
             problems.append(LoadProblem(path, 0, error.strerror or str(error)))
-        except (DataError, UnicodeDecodeError, msgspec.ValidationError, RecursionError) as error:
+        except (DataError, UnicodeDecodeError, UnknownIndexError, msgspec.ValidationError, RecursionError) as error:
             problems.append(LoadProblem(path, 0, str(error)))
     return actions
 
@@ -194,14 +220,14 @@ def _names(directory: str) -> list[str]:
         return []
 
 
-def _parse_all(paths: list[str], problems: list[LoadProblem]) -> dict[str, Entry]:
+def _parse_all(paths: list[str], problems: list[LoadProblem], indexes: Mapping[str, Index]) -> dict[str, Entry]:
     """Return entries by path; what cannot be parsed is added to the problems."""
     loaded: dict[str, Entry] = {}
     for path in paths:
         data = b""
         try:
             data = _read(path)
-            loaded[path] = parse_entry(data.decode(), topic=path.split("/")[-2])
+            loaded[path] = parse_entry(data.decode(), topic=path.split("/")[-2], indexes=indexes)
         except OSError as error:
             problems.append(LoadProblem(path, 0, error.strerror or str(error)))
         except UnicodeDecodeError as error:
@@ -218,17 +244,23 @@ def _read(path: str) -> bytes:
         raise EntryFormatError(0, error.message.removeprefix("is ").removesuffix(".")) from None
 
 
-def parse_entry(text: str, *, topic: str = "") -> Entry:
+def parse_entry(text: str, *, topic: str = "", indexes: Mapping[str, Index] | None = None) -> Entry:
     """Return the entry that a file's text holds.
 
     Args:
         text: TOML front matter between ``+++`` lines, then Markdown.
         topic: The folder's name.
+        indexes: What ``{index:ID}`` and the indexes of ways to install are filled in from.
 
     Raises:
         EntryFormatError: It holds none.
     """
+    indexes = indexes or {}
     text = text.replace("\r\n", "\n")
+    try:
+        text = fill_indexes(text, indexes)
+    except UnknownIndexError as error:
+        raise EntryFormatError(text.count("\n", 0, error.position) + 1, str(error)) from None
     if not text.startswith(_FENCE):
         raise EntryFormatError(1, "the first line is not +++")
     end = text.find("\n" + _FENCE, len(_FENCE) - 1)
@@ -257,7 +289,22 @@ def parse_entry(text: str, *, topic: str = "") -> Entry:
         raise EntryFormatError(_line_of(front, steps), f"{shown}{message}") from None
     _check_fields(front, raw, "source", _SOURCE_FIELDS)
     _check_fields(front, raw, "remedy", _REMEDY_FIELDS)
-    return entry
+    if not any(install.index for install in entry.install):
+        return entry
+    installs = tuple(_with_index(install, number, front, indexes) for number, install in enumerate(entry.install))
+    return msgspec.structs.replace(entry, install=installs)
+
+
+def _with_index(install: Install, number: int, front: str, indexes: Mapping[str, Index]) -> Install:
+    """Return a way to install with what it takes from its index: the address, and the targets where it names none."""
+    if not install.index:
+        return install
+    row = indexes.get(install.index)
+    if row is None:
+        line = _line_of(front, ("install", str(number), "index"))
+        raise EntryFormatError(line, f"no index has the id {install.index!r}; known: {', '.join(indexes)}")
+    command = install.command.replace("{index}", row.url)
+    return msgspec.structs.replace(install, command=command, gfx=install.gfx or row.targets)
 
 
 def _check_fields(front: str, raw: dict[str, Any], table: str, known: frozenset[str]) -> None:

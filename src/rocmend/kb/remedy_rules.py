@@ -32,7 +32,7 @@ def check_actions(entry: Entry, context: Context) -> Findings:
         if shared is not None and shared.takes_argument != bool(argument):
             wanted = "takes an" if shared.takes_argument else "takes no"
             yield "KB027", f"{place}: the action {name!r} {wanted} argument"
-        for pattern in filter(None, (*remedy.after, remedy.instead_of, remedy.until)):
+        for pattern in filter(None, (*remedy.after, remedy.instead_of, remedy.until, remedy.brought_by)):
             if action_name(pattern) not in context.actions:
                 yield "KB027", f"{place}: no remedy has the action {action_name(pattern)!r}"
         changes = bool(remedy.action) and remedy.phase not in _LOOKS and not _is_alternative(remedy)

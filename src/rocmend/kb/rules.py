@@ -25,7 +25,7 @@ RULES = {
     "KB001": "The file loads as an entry, and its id is unique.",
     "KB002": "There is at least one source.",
     "KB003": "Every source has a URL, unless it is our own measurement.",
-    "KB004": "The review is not overdue: review_by is not before today, nor before reviewed.",
+    "KB004": "The review is not overdue: review_by is not before today (a warning), nor before reviewed.",
     "KB005": "Every linked id exists, and is not the entry itself.",
     "KB006": "If an entry contradicts another, both say so.",
     "KB007": "A superseded entry names the entry that supersedes it.",
@@ -59,6 +59,11 @@ RULES = {
     "KB035": "A signature has lines as they are printed, each with its source, and matches them.",
     "KB036": "No signature of another entry ranks before it on its own lines.",
     "KB037": "The kind of a signature is unique and has a meaning; one that judges runs has a kind.",
+    "KB038": "Every row of the table of indexes has sources, known targets, and a successor where it has ended.",
+    "KB039": "Every row of the table of indexes was read in the last 45 days (a warning).",
+    "KB040": "A way to install comes from an index that is still fed, or pins its version.",
+    "KB041": "An active entry has something to do, a rule or a table cell; one that has none is archived.",
+    "KB042": "An active entry has a source besides the documents that the knowledge began with.",
 }
 """Code to what it demands."""
 
@@ -111,7 +116,7 @@ def check_sources(entry: Entry, context: Context) -> Findings:
 
 def check_review(entry: Entry, context: Context) -> Findings:
     """Yield overdue and impossible reviews."""
-    if entry.review_by < context.today:
+    if entry.review_by < context.today and entry.status is not Status.ARCHIVED:
         yield "KB004", f"review was due by {entry.review_by}; today is {context.today}"
     if entry.review_by < entry.reviewed:
         yield "KB004", f"review_by {entry.review_by} is before reviewed {entry.reviewed}"
@@ -307,6 +312,28 @@ def check_finding(entry: Entry, context: Context) -> Findings:
         yield "KB020", f"a finding of severity {entry.severity.value} needs a remedy"
 
 
+BEGINNINGS = (
+    "https://github.com/whylucian/softab/blob/main/docs/rocm-support.md",
+    "https://github.com/themicknugget/eh-ops-private/blob/4bd92b1311bc9a6cea1ab84cbbb58496563d1c62/kubernetes/infrastructure/llama-cpp-rocm-test/ROCM_INVESTIGATION.md",
+    "https://github.com/ml-explore/mlx/pull/2300",
+    "https://github.com/hkevin01/rocm-patch/blob/main/docs/archive/README_OLD_BACKUP.md",
+    "https://github.com/Arist12/AMD-Skills/blob/main/amd-rocm-porting/SKILL.md",
+)
+"""The five documents that the knowledge began with: each is one person's, of one time."""
+
+
+def check_use(entry: Entry, context: Context) -> Findings:
+    """Yield active entries that a person can do nothing with, or that rest on one of the first documents alone."""
+    del context
+    if entry.status is not Status.ACTIVE:
+        return
+    used = (entry.remedy, entry.setting, entry.install, entry.signature, entry.expect, entry.cell, entry.when.strip())
+    if not any(used):
+        yield "KB041", "nothing to do: give it a remedy, a setting or a signature, or the status archived"
+    if entry.source and all(source.url in BEGINNINGS for source in entry.source):
+        yield "KB042", "no source besides the documents that the knowledge began with"
+
+
 CHECKS: tuple[Callable[[Entry, Context], Findings], ...] = (
     check_sources,
     check_review,
@@ -317,4 +344,5 @@ CHECKS: tuple[Callable[[Entry, Context], Findings], ...] = (
     check_scope,
     check_identity,
     check_finding,
+    check_use,
 )

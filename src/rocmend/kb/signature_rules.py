@@ -79,6 +79,9 @@ def check_kinds(entry: Entry, context: Context) -> Findings:
             yield "KB037", f"{where}: the kind {signature.kind!r} has no meaning"
         if signature.verdict is not None and not signature.kind:
             yield "KB037", f"{where}: it judges runs, but has no kind"
+        for kind in signature.ended_by:
+            if not kinds[kind]:
+                yield "KB037", f"{where}: ended_by names the kind {kind!r}, which no signature has"
         if signature.log is Log.KERNEL and signature.verdict is not None:
             yield "KB037", f"{where}: a kernel line judges no run"
 

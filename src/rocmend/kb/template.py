@@ -58,9 +58,9 @@ def fill(text: str, machine: Machine, gpu: int | None = None, *, for_shell: bool
         if key == "gpu.name" and (value is None or value is UNKNOWN):
             value = fact_value("gpu.gfx_target", machine, gpu)
         in_full = text[match.end() :].lstrip().startswith("bytes")
-        told = render(key, value, in_full=in_full)
         if not for_shell:
-            return told
+            return render(key, value, in_full=in_full)
+        told = str(value) if isinstance(value, int) and not isinstance(value, bool) else render(key, value)
         if value is None or value is UNKNOWN:
             return stand_in(key)
         before = text[: match.start()]

@@ -5,6 +5,15 @@ from __future__ import annotations
 WORKLOADS = ("pytorch", "llama.cpp", "mlx", "training", "vision", "vllm", "inference")
 """What a person can say the machine is for."""
 
+RUN_AS = {
+    **dict.fromkeys(("comfyui", "stable-diffusion", "automatic1111", "forge", "invokeai", "sdnext"), "pytorch"),
+    **dict.fromkeys(("transformers", "diffusers", "whisper", "torch"), "pytorch"),
+    **dict.fromkeys(("ollama", "lmstudio", "lm-studio", "koboldcpp", "llama-cpp", "llamacpp", "llama"), "llama.cpp"),
+    **dict.fromkeys(("axolotl", "unsloth", "fine-tuning", "finetuning"), "training"),
+    **dict.fromkeys(("yolo", "ultralytics"), "vision"),
+}
+"""Programs and tasks that people name, and the workload that serves each."""
+
 TOPICS = {
     "compile-time": "How long first runs and compilations take",
     "inductor": "torch.compile and its settings",
@@ -24,6 +33,7 @@ TOPICS = {
     "correctness": "Where results were wrong, and how to check them",
     "packages": "Packages: which are real, which match, which libraries are left out",
     "issues": "Issues of other projects that people name, and where they stand",
+    "runtime": "Errors of the ROCm runtime and of programs that die",
     "override": "Passing a GPU off as another target",
     "pytorch": "PyTorch on ROCm: builds, settings, known issues",
     "llama-cpp": "llama.cpp: back ends, builds, settings",

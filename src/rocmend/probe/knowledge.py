@@ -13,7 +13,7 @@ from rocmend.probe.registry import Probe
 MOST = 8
 """Entries attached to one result."""
 
-SILENT = frozenset({Status.REFUTED, Status.SUPERSEDED})
+SILENT = frozenset({Status.ARCHIVED, Status.REFUTED, Status.SUPERSEDED})
 
 
 def ids_for(probe: Probe, gfx_target: str, knowledge: Knowledge, machine: Machine | None = None) -> tuple[str, ...]:

@@ -320,6 +320,7 @@ class Card(msgspec.Struct, frozen=True, tag="card"):
         details: Shown on request (folded in HTML, left out in the terminal).
         details_title: What the fold is called.
         folded: HTML shows the title alone until the reader opens it.
+        brief: What a terminal prints after the title in place of the blocks, unless details are asked for.
     """
 
     title: str
@@ -330,6 +331,7 @@ class Card(msgspec.Struct, frozen=True, tag="card"):
     details: tuple[Block, ...] = ()
     details_title: str = "Why, evidence and sources"
     folded: bool = False
+    brief: str = ""
 
 
 class Option(msgspec.Struct, frozen=True):
@@ -369,6 +371,7 @@ class Step(msgspec.Struct, frozen=True):
         settles: Ids of the findings that it settles, or that it is about where it has no number.
         options: Other ways.
         serves: Whether it settles none of these by itself, but only serves to.
+        by_hand: A person does it: a terminal always prints the text.
     """
 
     number: int
@@ -384,6 +387,7 @@ class Step(msgspec.Struct, frozen=True):
     settles: tuple[str, ...] = ()
     options: tuple[Option, ...] = ()
     serves: bool = False
+    by_hand: bool = False
 
     @property
     def relation(self) -> str:

@@ -45,6 +45,7 @@ _TWO_LINES = 2
 """Columns of a table beyond which a row that is too wide is two lines."""
 _PLAIN_LINES = re.compile(r"(?:(?![-#>|\d`~\s])[^\n]*\n\n?)?(?:- [^\n]*\n)*(?:- [^\n]*)?|[^\n]*")
 """A line, a list, or a line and the list that it introduces."""
+_SENTENCE = re.compile(r"(?<=[\w)][.;])\s+")
 _MAX_WIDTH = 110
 _MIN_WIDTH = 40
 
@@ -93,7 +94,7 @@ class _Printer:
                 self._wrapped(plain(line), "dim")
 
     def _shown(self, block: Block) -> bool:
-        return self.details or not (isinstance(block, Section) and block.detail)
+        return self.details or not (isinstance(block, Section) and (block.detail or block.beside))
 
     def _wrapped(self, text: str, style: str = "", indent: int = 0, hang: int = 0) -> None:
         """Print text wrapped to the width, continuation lines indented by ``hang`` more; no word is broken."""
@@ -143,7 +144,9 @@ class _Printer:
         self._wrapped(block.title, "bold underline", indent)
         before: Block | None = None
         for item in filter(self._shown, block.blocks):
-            if (before and isinstance(item, (Card, Section, Table, Tiles, Picture))) or isinstance(before, Table):
+            brief = isinstance(item, Card) and item.brief and not self.details
+            apart = isinstance(item, (Card, Section, Table, Tiles, Picture)) and not brief
+            if (before and apart) or isinstance(before, Table):
                 self.console.print()
             self.block(item, indent)
             before = item
@@ -277,14 +280,17 @@ class _Printer:
                     self._wrapped(whole, style, indent + _INDENT, label_width or _INDENT)
 
     def _rows(self, block: Table, widths: Sequence[int], indent: int, apart: int) -> None:
-        """Print the head and the rows of a table, the column ``apart`` of each in a line of its own."""
+        """Print the head and the rows of a table; a column ``apart`` stands above the rest, and rows are set apart."""
         head = [(column, "bold") for column in block.columns]
         inner = indent + (_INDENT if apart >= 0 else 0)
         for number, cells in enumerate(
             [head, *([(cell.whole, _STYLE[cell.tone]) for cell in row] for row in block.rows)]
         ):
             if apart >= 0:
-                self._wrapped(*cells.pop(apart), indent)
+                if number > 1:
+                    self.console.print()
+                text, style = cells.pop(apart)
+                self._wrapped(text, style or "bold", indent)
             self._line(cells, widths, inner, _GAP)
             if not number:
                 self._raw(" " * indent + "─" * (sum(widths) + _GAP * (len(widths) - 1) + inner - indent), "")
@@ -321,7 +327,10 @@ class _Printer:
 
     def _card(self, block: Card, indent: int) -> None:
         label = f"{block.label.upper()} " if block.label else ""
-        self._wrapped(f"{label}{block.title}", _STYLE[block.tone], indent, len(label))
+        brief = f" {block.brief}" if block.brief and not self.details else ""
+        self._wrapped(f"{label}{block.title}{brief}", _STYLE[block.tone], indent, len(label))
+        if brief:
+            return
         inner = indent + _INDENT
         for item in block.blocks:
             self.block(item, inner)
@@ -334,11 +343,29 @@ class _Printer:
     def _steps(self, block: Steps, indent: int) -> None:
         width = len(str(max((step.number for step in block.steps), default=0)))
         for place, step in enumerate(block.steps):
+            mark = f"{step.number:>{width}}. " if step.number else "- "
+            if not self.details:
+                level = step.risk.partition(":")[0]
+                told = [*step.needs, *([f"{level} risk"] if level in {"medium", "high"} else [])]
+                needs = f" ({', '.join(told)})" if told else ""
+                self._wrapped(f"{mark}{step.title}{needs}", "bold", indent, len(mark))
+                self._short_step(step, indent + len(mark))
+                continue
             if place:
                 self.console.print()
-            mark = f"{step.number:>{width}}. " if step.number else "- "
             self._wrapped(f"{mark}{step.title}", "bold", indent, len(mark))
             self._step(step, indent + len(mark))
+
+    def _short_step(self, step: Step, indent: int) -> None:
+        """Print what is done, and what else would do; of what only looks, and so has no undo, the title alone."""
+        if step.text and (step.by_hand or not step.commands):
+            self._text(Text(step.text), indent)
+        elif step.text and not step.number and step.settles:
+            self._wrapped(_SENTENCE.split(plain(step.text))[0].rstrip(";."), "", indent)
+        if step.number or step.undo:
+            self._code(Code("\n".join(step.commands)), indent)
+        for option in step.options:
+            self._wrapped(f"{option.label}: {option.title}", "", indent, _INDENT)
 
     def _step(self, step: Step, indent: int) -> None:
         if step.text:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import itertools
 import re
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ import msgspec
 from rocmend.core.gfx import GfxTarget, find
 from rocmend.core.records import Source
 from rocmend.kb.entry import Entry, Install, Scope
+from rocmend.kb.indexes import Index
 from rocmend.kb.load import Knowledge
 from rocmend.kb.match import Matcher
 from rocmend.machine.facts import Machine
@@ -58,6 +60,9 @@ class Choice(msgspec.Struct, frozen=True, omit_defaults=True):
         check: Commands that show afterwards whether it works.
         name: What way it is, where the entry says so.
         replaces: The version that the machine has now; pip would leave it in place, so the command forces pip.
+        index: Where it comes from, as the table of indexes calls it.
+        read: The day that the index was last looked at.
+        stale_days: How long ago that was, where it is time to look again; else 0.
     """
 
     command: str
@@ -73,6 +78,9 @@ class Choice(msgspec.Struct, frozen=True, omit_defaults=True):
     check: tuple[str, ...] = ()
     name: str = ""
     replaces: str = ""
+    index: str = ""
+    read: dt.date | None = None
+    stale_days: int = 0
 
     @property
     def place(self) -> str:
@@ -117,7 +125,15 @@ class Choices(msgspec.Struct, frozen=True):
         return tuple(choice for choice in self.choices if choice.serves is False)
 
 
-def choose(machine: Machine, knowledge: Knowledge, package: str, target: str, workload: str | None = None) -> Choices:
+def choose(  # noqa: PLR0913  the day is for tests
+    machine: Machine,
+    knowledge: Knowledge,
+    package: str,
+    target: str,
+    workload: str | None = None,
+    *,
+    today: dt.date | None = None,
+) -> Choices:
     """Rank the ways to install a package.
 
     Args:
@@ -126,8 +142,10 @@ def choose(machine: Machine, knowledge: Knowledge, package: str, target: str, wo
         package: ``torch``, ``rocm``, ``jax`` …
         target: The gfx target it must run on.
         workload: Leave out ways that are meant for other workloads.
+        today: The day from which the age of what is known is counted.
     """
     matcher = Matcher(machine)
+    today = today or dt.datetime.now(tz=dt.UTC).date()
     gfx = find(target)
     made: list[Choice] = []
     for entry in knowledge.entries.values():
@@ -136,7 +154,8 @@ def choose(machine: Machine, knowledge: Knowledge, package: str, target: str, wo
         for install in entry.install:
             fits = not install.workload or workload is None or workload in install.workload
             if install.package == package and fits:
-                made.append(_replacing(_choice(entry, install, target, gfx, matcher), machine, target))
+                choice = _from_index(_choice(entry, install, target, gfx, matcher), install, knowledge, machine, today)
+                made.append(_replacing(choice, machine, target))
     made.sort(key=lambda item: (item.serves is False, item.serves is None, item.rank, item.entry_id))
     refuses = machine.value("python.externally_managed") is True and not machine.hypothetical_target
     installed = _installed(machine, target) if package == "torch" else ""
@@ -218,6 +237,36 @@ def _choice(entry: Entry, install: Install, target: str, gfx: GfxTarget | None, 
         sources=entry.source,
         check=CHECKS.get(install.package, ()),
         name=install.name,
+    )
+
+
+def _from_index(choice: Choice, install: Install, knowledge: Knowledge, machine: Machine, today: dt.date) -> Choice:
+    """Add what the table of indexes says: its age, and whether it has wheels for this system and Python."""
+    row = knowledge.indexes.get(install.index)
+    if row is None:
+        return choice
+    stale = row.age_days(today) if row.is_due(today) else 0
+    choice = msgspec.structs.replace(choice, index=install.index, read=row.read, stale_days=stale)
+    if machine.hypothetical_target:
+        return choice
+    system = machine.value("host.os_family")
+    if row.os and isinstance(system, str) and system not in row.os:
+        return msgspec.structs.replace(choice, serves=False, reason=f"it has wheels for {' and '.join(row.os)} only")
+    python = _python_caution(row, machine.value("python.version"))
+    return (
+        msgspec.structs.replace(choice, caution=" ".join(filter(None, (python, choice.caution)))) if python else choice
+    )
+
+
+def _python_caution(row: Index, version: object) -> str:
+    if not row.python or not isinstance(version, str):
+        return ""
+    minor = ".".join(version.split(".")[:2])
+    if minor in row.python:
+        return ""
+    first, last = row.python[0], row.python[-1]
+    return (
+        f"It has wheels for Python {first} to {last}, and this environment has Python {minor}: make one with another."
     )
 
 

@@ -14,6 +14,7 @@ from rocmend.codeobject.hip.headers import STAND_INS
 SIMULATOR = Path(__file__).parents[2] / "port/wave/shim/rocm"
 
 HEAD = """
+#include <algorithm>
 #include <hip/hip_runtime.h>
 using hipError_t = int;
 inline int moved(int value, int at, int width) {
@@ -127,6 +128,58 @@ void moved() {
   }
 }
 
+template <typename Key, int Threads, int Items>
+void sorted(std::vector<Key> from, int begin, int end) {
+  using Sort = hipcub::BlockRadixSort<Key, Threads, Items, int>;
+  using U = typename hipcub::rocmend::Bits<sizeof(Key)>::type;
+  static typename Sort::TempStorage storage;
+  static std::vector<std::pair<Key, int>> made(Threads * Items);
+  for (bool down : {false, true}) {
+    simt::launch(1, {Threads, 1, 1}, [&] {
+      Key keys[Items];
+      int values[Items];
+      for (int at = 0; at < Items; ++at) {
+        values[at] = threadIdx.x * Items + at;
+        keys[at] = from[values[at]];
+      }
+      if (down)
+        Sort(storage).SortDescendingBlockedToStriped(keys, values, begin, end);
+      else
+        Sort(storage).Sort(keys, values, begin, end);
+      for (int at = 0; at < Items; ++at)
+        made[down ? at * Threads + threadIdx.x : threadIdx.x * Items + at] = {keys[at], values[at]};
+    });
+    std::vector<std::pair<Key, int>> wanted(Threads * Items);
+    for (int n = 0; n < Threads * Items; ++n) wanted[n] = {from[n], n};
+    const bool whole = begin == 0 && end == static_cast<int>(sizeof(Key)) * 8;
+    const U mask = (U(1) << (end - begin)) - 1;
+    const auto part = [&](Key key) { return static_cast<U>(static_cast<U>(key) >> begin) & mask; };
+    std::stable_sort(wanted.begin(), wanted.end(), [&](const auto& a, const auto& b) {
+      const auto &x = down ? b : a, &y = down ? a : b;
+      return whole ? x.first < y.first : part(x.first) < part(y.first);
+    });
+    check(made == wanted, "BlockRadixSort");
+  }
+}
+
+template <int Threads, int Items>
+void exchanged() {
+  using Exchange = hipcub::BlockExchange<int, Threads, Items>;
+  static typename Exchange::TempStorage one, two, three;
+  simt::launch(1, {Threads, 1, 1}, [&] {
+    const int n = threadIdx.x;
+    int values[Items], ranks[Items], out[Items];
+    for (int at = 0; at < Items; ++at) values[at] = n * Items + at;
+    Exchange(one).BlockedToStriped(values, out);
+    for (int at = 0; at < Items; ++at) check(out[at] == at * Threads + n, "BlockExchange to striped");
+    Exchange(two).StripedToBlocked(out);
+    for (int at = 0; at < Items; ++at) check(out[at] == n * Items + at, "BlockExchange to blocked");
+    for (int at = 0; at < Items; ++at) ranks[at] = Threads * Items - 1 - values[at];
+    Exchange(three).ScatterToBlocked(values, ranks);
+    for (int at = 0; at < Items; ++at) check(values[at] == ranks[at], "BlockExchange scattered");
+  });
+}
+
 template <int Threads>
 void warp() {
   simt::launch(1, {128, 1, 1}, [&] {
@@ -152,6 +205,19 @@ int main() {
   moved<100, 3, hipcub::BLOCK_LOAD_TRANSPOSE, hipcub::BLOCK_STORE_TRANSPOSE>();
   moved<32, 8, hipcub::BLOCK_LOAD_VECTORIZE, hipcub::BLOCK_STORE_DIRECT>();
   moved<32, 8, hipcub::BLOCK_LOAD_STRIPED, hipcub::BLOCK_STORE_STRIPED>();
+  std::vector<int> ints(64 * 3);
+  std::vector<float> floats(40 * 2);
+  std::vector<unsigned char> bytes(128);
+  unsigned x = 1;
+  for (int& one : ints) one = static_cast<int>((x = x * 1664525u + 1013904223u) >> 8) % 50 - 25;
+  for (float& one : floats) one = (static_cast<int>((x = x * 1664525u + 1013904223u) >> 8) % 40 - 20) * 0.25f;
+  for (unsigned char& one : bytes) one = (x = x * 1664525u + 1013904223u) >> 24;
+  floats[7] = -0.0f;
+  sorted<int, 64, 3>(ints, 0, 32);
+  sorted<float, 40, 2>(floats, 0, 32);
+  sorted<unsigned char, 128, 1>(bytes, 2, 6);
+  exchanged<64, 4>();
+  exchanged<100, 3>();
   warp<8>();
   warp<32>();
   warp<HIPCUB_DEVICE_WARP_THREADS>();
@@ -181,14 +247,21 @@ template <typename T> __global__ void k(T* x, int n) {
   using R = hipcub::BlockReduce<T, 256>;
   using S = hipcub::BlockScan<int, 256>;
   using L = hipcub::BlockLoad<T, 256, 4, hipcub::BLOCK_LOAD_WARP_TRANSPOSE>;
-  __shared__ union { typename R::TempStorage r; typename S::TempStorage s; typename L::TempStorage l; } storage;
+  __shared__ union { typename R::TempStorage r; typename S::TempStorage s; typename L::TempStorage l;
+    typename hipcub::BlockRadixSort<T, 256, 4>::TempStorage sort;
+    typename hipcub::BlockExchange<T, 256, 4>::TempStorage exchange; } storage;
   T values[4];
   L(storage.l).Load(x, values, n, T(0));
   int before, total;
   S(storage.s).ExclusiveSum(n, before, total);
   __syncthreads();
   const T sum = R(storage.r).Reduce(values, hipcub::Max());
+  __syncthreads();
+  hipcub::BlockRadixSort<T, 256, 4>(storage.sort).SortDescending(values);
+  __syncthreads();
+  hipcub::BlockExchange<T, 256, 4>(storage.exchange).BlockedToWarpStriped(values);
   if (threadIdx.x == 0) x[before + total] = sum;
+  x[threadIdx.x] = values[3];
 }
 template __global__ void k<float>(float*, int);
 template __global__ void k<double>(double*, int);

@@ -69,6 +69,26 @@ def test_without_operators_there_are_none(tools: Toolchain) -> None:
     assert "invalid operands" in made.message
 
 
+OWN = b"""#include <hip/hip_runtime.h>
+#include <hip/hip_bf16.h>
+#include <hip/hip_fp16.h>
+__device__ __hip_bfloat16 __float2bfloat16_rn(float x) { return __float2bfloat16(x); }
+__device__ __hip_bfloat162 __float2bfloat162_rn(float x) { return __float22bfloat162_rn(float2{x, x}); }
+__device__ __hip_bfloat162 __floats2bfloat162_rn(float x, float y) { return __float22bfloat162_rn(float2{x, y}); }
+__device__ __hip_bfloat162 make_bfloat162(__hip_bfloat16 x, __hip_bfloat16 y) { return __halves2bfloat162(x, y); }
+__device__ __half __double2half(double x) { return __float2half(static_cast<float>(x)); }
+__device__ __half2 __hmax2(__half2 x, __half2 y) { return __halves2half2(__hmax(x.x, y.x), __hmax(x.y, y.y)); }
+__device__ __half2 __hmin2(__half2 x, __half2 y) { return __halves2half2(__hmin(x.x, y.x), __hmin(x.y, y.y)); }
+__global__ void k(__hip_bfloat162* x) { x[0] = __floats2bfloat162_rn(1.0f, 2.0f); }
+"""
+
+
+def test_what_hip_lacks_is_lacking(tools: Toolchain) -> None:
+    """Projects define these for ROCm: a stand-in that has them, too, refuses what compiles and takes what does not."""
+    made = compile_hip(OWN, "gfx942", toolchain=tools, cache=False)
+    assert isinstance(made, HipObject), made
+
+
 ROUNDED = """
 #include <hip/hip_runtime.h>
 #include <hip/hip_bf16.h>

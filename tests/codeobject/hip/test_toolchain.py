@@ -104,6 +104,7 @@ def test_without_headers_of_the_system_those_of_ziglang_do(tools: Toolchain, tmp
 @pytest.mark.parametrize(
     ("header", "told"),
     [
+        ("THC/THCAtomics.cuh", "ATen/cuda/Atomic.cuh"),
         ("hipcub/hipcub.hpp", "hipCUB"),
         ("hipblaslt/hipblaslt.h", "hipBLASLt"),
         ("hiprand/hiprand_kernel.h", "hipRAND"),

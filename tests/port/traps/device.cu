@@ -142,3 +142,28 @@ static __forceinline__ __device__ float k(const float* __restrict__ in) { return
 __device__ float k(float v) { return __expf(v) + __fdividef(v, 3.0f) + rsqrtf(v); }
 //// rounding
 __device__ float k(float a, float b) { return __fadd_rz(a, b); }
+//// fp8_conversion
+#include <cuda_fp8.h>
+__device__ unsigned char k(float v) { return __nv_cvt_float_to_fp8(v, __NV_SATFINITE, __NV_E4M3); }  //! CU54 manual, CU54 manual
+//// bfloat16_pairs
+#include <cuda_bf16.h>
+__device__ __nv_bfloat162 k(__nv_bfloat162 a, __nv_bfloat162 b) { return __hfma2(a, b, a); }
+//// device_error_in_a_check
+#include <cstdio>
+#define CHECK(call)                                                   \
+  do {                                                                \
+    cudaError_t error = (call);                                       \
+    if (error != cudaSuccess) printf("%s\n", cudaGetErrorString(error)); \
+  } while (0)
+void run(int* out) { CHECK(cudaMemset(out, 0, 4)); }
+//// printf_of_a_warp
+#include <cstdio>
+__global__ void k() {
+  if (threadIdx.x % warpSize == 0) printf("warp %d\n", threadIdx.x / warpSize);  //! CU09, CU09
+}
+//// waits_for_cycles
+__global__ void k(long long cycles) {
+  long long start = clock64();
+  while (clock64() - start < cycles) {
+  }
+}

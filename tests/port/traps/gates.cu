@@ -269,3 +269,46 @@ void check(cudaDeviceProp p) {
     assert(false);
   }
 }
+//// arch_behind_a_macro
+#define HAS_MMA (__CUDA_ARCH__ >= 800)  //! CU15 manual
+__global__ void k(const int* in, int* out) {
+#if HAS_MMA
+  out[threadIdx.x] = in[threadIdx.x];
+#endif
+}
+//// arch_or_host
+__global__ void k(const int* in, int* out) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 700  //! CU15 note
+  out[threadIdx.x] = in[threadIdx.x];
+#endif
+}
+//// arch_with_an_error
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 700
+#error "needs Volta"
+#endif
+__global__ void k(int* out) { out[threadIdx.x] = 1; }
+//// arch_of_bfloat16
+#include <cuda_bf16.h>
+__device__ float k(__nv_bfloat16 a) {
+#if __CUDA_ARCH__ >= 800  //! CU15 note
+  return __bfloat162float(a);
+#else
+  return 0.0f;
+#endif
+}
+//// arch_list
+#ifdef __CUDA_ARCH_LIST__
+int targets[] = {__CUDA_ARCH_LIST__};
+#endif
+//// capability_below_a_constant
+#include <cstdlib>
+constexpr int kOldest = 70;
+void check(cudaDeviceProp p) {
+  if (p.major * 10 + p.minor < kOldest) exit(1);  //! CU47 note
+}
+//// capability_beyond_a_constant
+#include <cstdlib>
+constexpr int kNewest = 90;
+void check(cudaDeviceProp p) {
+  if (p.major * 10 + p.minor > kNewest) exit(1);  //! CU47 manual
+}

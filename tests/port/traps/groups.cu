@@ -206,3 +206,87 @@ __global__ void k(int* out) { out[threadIdx.x] = cub::LaneId(); }  //! CU33
 //// warp_of_others
 #include <cub/cub.cuh>
 __global__ void k(int* out) { out[threadIdx.x] = cub::WarpId(); }  //! CU33 manual
+//// tile_of_a_number_at_run_time
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+__global__ void k(int* out) {
+  cg::thread_group tile = cg::tiled_partition(cg::this_thread_block(), 32);
+  tile.sync();
+  out[threadIdx.x] = tile.thread_rank();
+}
+//// tile_of_64_at_run_time
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+__global__ void k(int* out) {
+  cg::thread_group tile = cg::tiled_partition(cg::this_thread_block(), 64);  //! CU14 manual
+  tile.sync();
+  out[threadIdx.x] = tile.thread_rank();
+}
+//// tile_of_tiles
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+__global__ void k(const int* in, int* out) {
+  auto warp = cg::tiled_partition<32>(cg::this_thread_block());
+  auto four = cg::tiled_partition<4>(warp);
+  out[threadIdx.x] = four.shfl(in[threadIdx.x], 0) + four.meta_group_rank();
+}
+//// tile_type_of_64
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+__device__ int k(const cg::thread_block_tile<64>& tile, int v) { return tile.shfl(v, 0); }  //! CU14 manual
+//// tile_by_constant
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+constexpr int kTile = 64;
+__global__ void k(int* out) {
+  auto tile = cg::tiled_partition<kTile>(cg::this_thread_block());  //! CU14 manual
+  out[threadIdx.x] = tile.size();
+}
+//// template_over_groups
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+template <typename Group>
+__device__ int sum(Group group, int v) {
+  for (int step = group.size() / 2; step > 0; step /= 2) v += group.shfl_down(v, step);
+  return v;
+}
+__global__ void k(const int* in, int* out) {
+  out[threadIdx.x] = sum(cg::tiled_partition<32>(cg::this_thread_block()), in[threadIdx.x]);
+}
+//// coalesced_shuffles
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+__global__ void k(const int* in, int* out) {
+  auto here = cg::coalesced_threads();  //! CU14
+  int v = in[threadIdx.x];
+  for (int step = here.size() / 2; step > 0; step /= 2) v += here.shfl_down(v, step);
+  out[threadIdx.x] = v;
+}
+//// group_alias
+#include <cooperative_groups.h>
+namespace groups = cooperative_groups;
+__global__ void k(int* count) {
+  auto here = groups::coalesced_threads();  //! CU14
+  if (here.thread_rank() == 0) atomicAdd(count, here.size());
+}
+//// reduce_of_a_named_width
+#include <cub/cub.cuh>
+constexpr int kLanes = 64;
+__global__ void k(const float* in, float* out) {
+  using Reduce = cub::WarpReduce<float, kLanes>;  //! CU33 manual
+  __shared__ typename Reduce::TempStorage storage;
+  out[threadIdx.x] = Reduce(storage).Sum(in[threadIdx.x]);
+}
+//// scan_of_others
+#include <cub/cub.cuh>
+__global__ void k(const int* in, int* out) {
+  __shared__ cub::WarpScan<int>::TempStorage storage;  //! CU33
+  int v;
+  cub::WarpScan<int>(storage).ExclusiveSum(in[threadIdx.x], v);  //! CU33
+  out[threadIdx.x] = v;
+}
+//// sort_of_a_device
+#include <cub/cub.cuh>
+void run(void* temp, size_t& bytes, const int* in, int* out, int n) {
+  cub::DeviceRadixSort::SortKeys(temp, bytes, in, out, n);
+}

@@ -436,3 +436,124 @@ __global__ void k(const int* in, int* out) {
   }
   out[threadIdx.x] = s[threadIdx.x ^ 1];
 }
+//// ptx_warp_size
+__device__ unsigned k() {
+  unsigned r;
+  asm("mov.u32 %0, WARP_SZ;" : "=r"(r));  //! CU13 manual
+  return r;
+}
+//// ptx_shuffle_in_branches
+__device__ int k(int v) {
+  int r;
+  if (v & 1) asm volatile("shfl.sync.idx.b32 %0, %1, 0, 31, 0xffffffff;" : "=r"(r) : "r"(v));  //! CU30 manual, CU13
+  else asm volatile("shfl.sync.idx.b32 %0, %1, 1, 31, 0xffffffff;" : "=r"(r) : "r"(v));  //! CU13
+  return r;
+}
+//// mask_of_a_member
+struct Warp {
+  unsigned mask;
+  __device__ int first(int v) const { return __shfl_sync(mask, v, 0); }  //! CU02
+};
+//// ballots_in_an_array
+__global__ void k(const int* in, unsigned* out) {
+  __shared__ unsigned votes[2];
+  unsigned vote = __ballot_sync(0xffffffff, in[threadIdx.x] > 7);  //! CU04
+  if (threadIdx.x % 32 == 0) votes[threadIdx.x / 32] = vote;
+  __syncthreads();
+  out[threadIdx.x] = votes[threadIdx.x / 32];
+}
+//// leader_by_elect
+__device__ bool k() {
+  unsigned pred;
+  asm volatile("{ .reg .pred p; elect.sync _|p, 0xffffffff; selp.b32 %0, 1, 0, p; }" : "=r"(pred));  //! CU13 manual
+  return pred;
+}
+//// match_counts_bins
+__global__ void k(const int* in, int* bins) {
+  int bin = in[threadIdx.x] % 8;
+  unsigned same = __match_any_sync(__activemask(), bin);  //! CU04, CU04
+  if (__ffs(same) - 1 == threadIdx.x % 32) atomicAdd(&bins[bin], __popc(same));
+}
+//// segmented_sum
+__global__ void k(const int* in, const int* keys, int* out) {
+  int v = in[threadIdx.x], key = keys[threadIdx.x], lane = threadIdx.x & 31;
+#pragma unroll
+  for (int step = 1; step < 32; step <<= 1) {
+    int above = __shfl_down_sync(0xffffffff, v, step);  //! CU01
+    int other = __shfl_down_sync(0xffffffff, key, step);  //! CU01
+    if (lane + step < 32 && other == key) v += above;
+  }
+  out[threadIdx.x] = v;
+}
+//// sort_of_a_warp
+//= 64: i
+__global__ void k(const int* in, int* out) {
+  int v = in[threadIdx.x ^ 21], lane = threadIdx.x % 32;
+  for (int size = 2; size <= 32; size *= 2) {
+    for (int step = size / 2; step > 0; step /= 2) {
+      int other = __shfl_xor_sync(0xffffffff, v, step);  //! CU01
+      bool up = (lane & size) == 0, low = (lane & step) == 0;
+      v = (v < other) == (up == low) ? v : other;
+    }
+  }
+  out[threadIdx.x] = v;
+}
+//// prefix_of_votes
+//= 64: (i % 32 + 2) // 3
+__global__ void k(const int* in, int* out) {
+  int lane = threadIdx.x % 32;
+  unsigned votes = __ballot_sync(0xffffffffu, in[threadIdx.x] % 32 % 3 == 0);  //! CU04
+  out[threadIdx.x] = __popc(votes & ~(0xffffffffu << lane));
+}
+//// rest_of_a_row
+__global__ void k(const float* in, float* out, int n) {
+  unsigned mask = __ballot_sync(0xffffffff, threadIdx.x < n);  //! CU04
+  if (threadIdx.x < n) {
+    float v = in[threadIdx.x];
+    for (int step = 16; step > 0; step /= 2) v += __shfl_down_sync(mask, v, step);  //! CU02
+    if (threadIdx.x == 0) *out = v;
+  }
+}
+//// branch_of_a_warp_variable
+__global__ void k(const int* in, int* out) {
+  const int warp = threadIdx.x / 32, v = in[threadIdx.x];
+  if (warp % 2 == 0) out[threadIdx.x] = __shfl_sync(0xffffffff, v, 0);  //! CU01
+  else out[threadIdx.x] = __shfl_sync(0xffffffff, v, 1);  //! CU01
+}
+//// branch_of_a_broadcast
+__global__ void k(const int* in, int* out) {
+  const int first = __shfl_sync(0xffffffff, in[threadIdx.x], 0), v = in[threadIdx.x];  //! CU01
+  if (first > 3) out[threadIdx.x] = __shfl_sync(0xffffffff, v, 1);  //! CU01
+  else out[threadIdx.x] = __shfl_sync(0xffffffff, v, 2);  //! CU01
+}
+//// branch_of_shared_memory
+__global__ void k(const int* in, int* out) {
+  __shared__ bool wanted;
+  if (threadIdx.x == 0) wanted = in[0] > 3;
+  __syncthreads();
+  const int v = in[threadIdx.x];
+  if (wanted) out[threadIdx.x] = __shfl_sync(0xffffffff, v, 1);  //! CU01
+  else out[threadIdx.x] = __shfl_sync(0xffffffff, v, 2);  //! CU01
+}
+//// branch_of_a_row
+__global__ void k(const int* in, const int* sizes, int* out) {
+  const int n = sizes[blockIdx.x], v = in[threadIdx.x];
+  if (n > 32) out[threadIdx.x] = __shfl_sync(0xffffffff, v, 1);  //! CU01
+  else out[threadIdx.x] = __shfl_sync(0xffffffff, v, 2);  //! CU01
+}
+//// branch_of_a_loop_over_blocks
+__global__ void k(const int* in, int* out, int n) {
+  for (int row = blockIdx.x; row < n; row += gridDim.x) {
+    int v = in[row * 32 + threadIdx.x];
+    if (row & 1) v = __shfl_sync(0xffffffff, v, 0);  //! CU01
+    else v = __shfl_sync(0xffffffff, v, 1);  //! CU01
+    out[row * 32 + threadIdx.x] = v;
+  }
+}
+//// branch_of_a_half
+__global__ void k(const int* in, int* out) {
+  int v = in[threadIdx.x], half = threadIdx.x % 32 / 16;
+  if (half == 0) v = __shfl_sync(0x0000ffff, v, 0);  //! CU30 manual, CU02
+  else v = __shfl_sync(0xffff0000, v, 16);  //! CU02
+  out[threadIdx.x] = v;
+}

@@ -222,3 +222,66 @@ void* make(size_t bytes) {
   cudaMallocHost(&p, bytes);
   return p;
 }
+//// lds_of_two_dimensions
+template <int M, int N, int K>
+__global__ void k(float* out) {
+  __shared__ float a[2][M][K], b[2][K][N];
+  a[0][0][threadIdx.x] = b[0][0][threadIdx.x] = out[threadIdx.x];
+}
+void run(float* out) {
+  k<128, 128, 32><<<1, 256>>>(out);
+  k<128, 256, 32><<<1, 256>>>(out);  //! CU20 manual
+}
+//// lds_of_a_template_constant
+constexpr int kRows = 160;
+template <int N>
+__global__ void k(float* out) {
+  __shared__ float tile[N][N + 1];
+  tile[0][threadIdx.x] = out[threadIdx.x];
+}
+void run(float* out) { k<kRows><<<dim3(1), dim3(64)>>>(out); }  //! CU20 manual
+//// lds_of_types
+template <typename T, int N>
+__global__ void k(T* out) {
+  __shared__ T tile[N];
+  tile[threadIdx.x] = out[threadIdx.x];
+}
+void run(double* out) { k<double, 8193><<<1, 64>>>(out); }  //! CU20 manual
+//// lds_of_types_that_fit
+template <typename T, int N>
+__global__ void k(T* out) {
+  __shared__ T tile[N];
+  tile[threadIdx.x] = out[threadIdx.x];
+}
+void run(float* out) { k<float, 8193><<<1, 64>>>(out); }
+//// lds_by_the_occupancy
+__global__ void k(float* out) { out[threadIdx.x] = 1; }
+int run() {
+  int blocks;
+  cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, k, 256, 96 * 1024);
+  return blocks;
+}
+//// lds_of_the_device
+__global__ void k(float* out) { out[threadIdx.x] = 1; }
+void run(float* out, cudaDeviceProp p) { k<<<1, 64, p.sharedMemPerBlock>>>(out); }
+//// lds_of_an_opt_in
+__global__ void k(float* out) { out[threadIdx.x] = 1; }
+void run(int* bytes) { cudaDeviceGetAttribute(bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0); }
+//// threads_beyond_a_block
+__global__ void k(float* out) { out[threadIdx.x] = 1; }
+void run(float* out) { k<<<1, 1024>>>(out); }
+//// lds_by_a_function
+extern __shared__ float tile[];
+__host__ __device__ constexpr int bytes(int n) { return n * sizeof(float); }
+__global__ void k(float* out) { out[threadIdx.x] = tile[threadIdx.x]; }
+void run(float* out) { k<<<1, 64, 2 * bytes(12288)>>>(out); }  //! CU20 manual
+//// lds_by_a_function_that_fits
+extern __shared__ float tile[];
+template <typename T>
+constexpr size_t bytes(int n) { return n * sizeof(float); }
+__global__ void k(float* out) { out[threadIdx.x] = tile[threadIdx.x]; }
+void run(float* out) { k<<<1, 64, bytes<float>(4096)>>>(out); }
+//// lds_by_itself
+int bytes(int n) { return bytes(n); }
+__global__ void k(float* out) { out[threadIdx.x] = 1; }
+void run(float* out) { k<<<1, 64, bytes(98304)>>>(out); }

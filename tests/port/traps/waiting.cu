@@ -268,3 +268,85 @@ __global__ void k(int* out) {
     atomicAdd(out, 1);
   } while (false);
 }
+//// waits_for_a_shared_counter
+__global__ void k(int* out) {
+  __shared__ int arrived;
+  if (threadIdx.x == 0) arrived = 0;
+  __syncthreads();
+  atomicAdd(&arrived, 1);
+  while (atomicAdd(&arrived, 0) < blockDim.x) {  //! CU31 manual
+  }
+  out[threadIdx.x] = arrived;
+}
+//// waits_by_acquire
+#include <cuda/atomic>  //! CU24 manual
+__global__ void k(int* flag, int* out) {
+  cuda::atomic_ref<int, cuda::thread_scope_device> ready(*flag);  //! CU24 manual, CU24 manual
+  while (ready.load(cuda::memory_order_acquire) == 0) {  //! CU24 manual, CU31 manual
+  }
+  out[threadIdx.x] = 1;
+}
+//// chained_scan
+struct Status {
+  volatile int flag, value;
+};
+__global__ void k(Status* status, int* out) {
+  __shared__ int before;
+  if (threadIdx.x == 0) {
+    int at = blockIdx.x - 1;
+    while (at >= 0 && status[at].flag == 0) {  //! CU31 manual
+    }
+    before = at >= 0 ? status[at].value : 0;
+    status[blockIdx.x].value = before + 1;
+    __threadfence();
+    status[blockIdx.x].flag = 1;
+  }
+  __syncthreads();
+  out[blockIdx.x] = before;
+}
+//// lock_in_a_struct
+struct Lock {
+  int* mutex;
+  __device__ void acquire() {
+    while (atomicCAS(mutex, 0, 1) != 0) {  //! CU31 manual
+    }
+  }
+  __device__ void release() { atomicExch(mutex, 0); }
+};
+//// uses_a_lock_of_another_file
+#include "lock.h"
+__global__ void k(Lock lock, int* sum) {
+  while (!lock.try_acquire()) {  //! CU31 manual
+  }
+  *sum += 1;
+  lock.release();
+}
+//// lock_per_row
+__global__ void k(int* locks, float* rows, const int* index) {
+  int row = index[threadIdx.x];
+  bool leave = true;
+  while (leave) {
+    if (atomicExch(&locks[row], 1) == 0) {
+      rows[row] += 1.0f;
+      leave = false;
+      atomicExch(&locks[row], 0);
+    }
+  }
+}
+//// lock_by_if_and_goto
+__device__ void add(int* mutex, float* sum) {
+retry:
+  if (atomicCAS(mutex, 0, 1) == 0) {
+    *sum += 1;
+    __threadfence();
+    atomicExch(mutex, 0);
+  } else {
+    goto retry;
+  }
+}
+//// spins_until_a_value_moves
+__global__ void k(int* at, int* out) {
+  int seen = *at;
+  while (atomicCAS(at, seen, seen + 1) != seen) seen = *at;
+  out[threadIdx.x] = seen;
+}

@@ -95,6 +95,49 @@ def test_an_extension_compiles_against_torchs_headers_without_rocm(ported: Porte
     assert "on the host are not proven" in level["summary"]
 
 
+BY_HAND = b"""#include <ATen/hip/HIPContext.h>
+#include <ATen/hip/impl/HIPGuardImplMasqueradingAsCUDA.h>
+#include <c10/hip/HIPException.h>
+#include <torch/types.h>
+
+__global__ void scale(float* x, float by, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) x[i] *= by;
+}
+
+void run(torch::Tensor x, double by) {
+  const c10::hip::OptionalHIPGuardMasqueradingAsCUDA guard(x.device());
+  hipStream_t stream = c10::hip::getCurrentHIPStream();
+  scale<<<(x.numel() + 255) / 256, 256, 0, stream>>>(x.data_ptr<float>(), by, x.numel());
+  C10_CUDA_CHECK(hipGetLastError());
+}
+"""
+
+
+@pytest.mark.slow
+def test_an_extension_that_was_written_for_rocm_compiles_without_it(ported: Ported) -> None:
+    """Torch's build for ROCm has the same headers under another name."""
+    torch = pytest.importorskip("torch")
+    header = Path(torch.__file__).parent / "include/c10/cuda/CUDAStream.h"
+    if b"namespace c10::hip" not in header.read_bytes():
+        pytest.skip("its names for ROCm are others")
+    root = ported({"scale.cu": BY_HAND}, {"README": b"ported\n"})
+    made = compiles(root, "gfx942", "gfx1100")
+    assert made.status is Status.PASSED, made.evidence
+
+
+@pytest.mark.slow
+def test_files_have_the_names_that_the_project_gives_them(ported: Ported) -> None:
+    """Not those of the copy with translated names, in the user's cache."""
+    source = b'#include <torch/wrong.h>\n#include "wrong.cuh"\n' + PORT
+    files = {"a.cu": source, "wrong.cuh": b"__device__ int f() { return absent; }\n", "inc/torch/wrong.h": b"\n"}
+    made = compiles(ported(files, {"README": b"ported\n"}), "gfx942", "gfx1100")
+    broken = [one for one in made.evidence if one.outcome is Outcome.BROKEN]
+    assert broken, made.evidence
+    assert all(one.detail.removeprefix("host code: ").startswith("wrong.cuh:1:") for one in broken), broken
+    assert "translated" not in repr(broken)
+
+
 CUB = b"""#include <hip/hip_runtime.h>
 #include <hipcub/hipcub.hpp>
 

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from rocmend.core.beneath import Beneath
+from rocmend.port.records import Change
+from rocmend.port.verify.before import compared
 from rocmend.port.verify.definitions import definitions
 
 from .conftest import Ported
@@ -89,6 +91,35 @@ def test_a_unit_gets_the_macros_of_the_extensions_that_list_it(tmp_path: Path) -
     assert of(root, "csrc/unlisted.cu") == [{**one, **two, "HOST_ONLY": "1"}]
 
 
+ASKS = """import os, torch
+from torch.utils.cpp_extension import CUDA_HOME, CUDAExtension
+OFF = os.getenv("DISABLE_BACKWARD", "FALSE") == "TRUE"
+ON = int(os.environ.get("WITH_HALF", "1"))
+flags = ["-DALWAYS"] + (["-DNO_BACKWARD"] if OFF else ["-DBACKWARD"])
+if not OFF and ON:
+    flags += ["-DHALF"]
+if os.environ.get("FAST"):
+    flags += ["-DFAST"]
+if (torch.cuda.is_available() and CUDA_HOME is not None) or os.getenv("FORCE_CUDA", "0") == "1":
+    flags += ["-DWITH_CUDA"]
+for name in names:
+    CUDAExtension(f"x.{name}", [os.path.join("csrc", "cuda", f"{name}_cuda.cu")], extra_compile_args=flags)
+"""
+
+
+def test_a_build_without_variables_is_the_one_that_is_read(tmp_path: Path) -> None:
+    root = written(tmp_path, {"setup.py": ASKS})
+    wanted = {"NDEBUG": "1", "ALWAYS": "1", "BACKWARD": "1", "HALF": "1", "WITH_CUDA": "1"}
+    assert of(root, "csrc/cuda/sum_cuda.cu") == [wanted]
+
+
+def test_a_target_of_several_files_is_one(tmp_path: Path) -> None:
+    below = "target_sources(x PRIVATE a.cu)\n"
+    files = {"CMakeLists.txt": "add_library(x src/b.cu)\ntarget_compile_definitions(x PRIVATE N=2)\n"}
+    root = written(tmp_path, {**files, "src/CMakeLists.txt": below})
+    assert of(root, "src/a.cu") == of(root, "src/b.cu") == [{"NDEBUG": "1", "N": "2"}]
+
+
 def test_a_unit_gets_the_macros_of_the_targets_that_list_it(tmp_path: Path) -> None:
     root = written(tmp_path, {"CMakeLists.txt": CMAKE, "src/CMakeLists.txt": "add_definitions(-DBELOW)\n"})
     every = {"NDEBUG": "1", "EVERYWHERE": "1", "FOR_ROCM": "1"}
@@ -144,3 +175,13 @@ def test_units_compile_in_the_branch_that_their_build_takes(ported: Ported) -> N
     broken = [one for one in level["evidence"] if one["outcome"] == "broken"]
     assert {one["subject"] for one in broken} == {"both.cu"}, level
     assert all("lacking FIRST" in one["detail"] and "extension 'b'" in one["detail"] for one in broken)
+
+
+@pytest.mark.slow
+def test_a_build_in_a_folder_below_counts_before_and_after_a_port(tmp_path: Path) -> None:
+    """What is compiled after it is a copy: without the macros of the build, less would seem to compile."""
+    kernel = "#ifdef USE_ROCM\n#endif\n" + KERNEL.format(name="WIDTH", other="NONE")
+    files = {"a/b/c/k.cu": kernel, "a/b/c/CMakeLists.txt": "add_library(k k.cu)\nadd_compile_definitions(WIDTH=3)\n"}
+    change = Change("a/b/c/k.cu", kernel.encode(), f"{kernel}// ported\n".encode())
+    found = compared(written(tmp_path, files), [change], ["gfx942"])
+    assert (found.lost, found.units, found.before, found.error) == ((), 1, 1, "")

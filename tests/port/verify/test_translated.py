@@ -25,10 +25,14 @@ def torch(tmp_path: Path) -> Path:
 
 def test_names_are_translated_in_the_project_and_in_torchs_headers_for_cuda(ported: Ported, torch: Path) -> None:
     source = PORT + b"cudaError_t f(cudaStream_t s) { return cudaStreamSynchronize(s); } // cudaStream_t\n"
+    source += b"using Sum = cub::BlockReduce<int, 64>; using Two = cub::DoubleBuffer<int>;\n"
     with Job(ported({"src/a.cu": ORIGINAL}, {"src/a.cu": source, "src/own.txt": b"cudaStream_t\n"})) as job:
         place = translated(job, [torch])
         text = (place / "src/a.cu").read_text()
         assert "hipError_t f(hipStream_t s) { return hipStreamSynchronize(s); } // cudaStream_t" in text
+        assert "using Sum = hipcub::BlockReduce<int, 64>; using Two = cub::DoubleBuffer<int>;" in text, (
+            "as hipify has it"
+        )
         assert (place / "src/own.txt").read_bytes() == b"cudaStream_t\n"
         assert "hipStream_t stream();" in (place / TORCH / "c10/cuda/CUDAStream.h").read_text()
         assert "<hip/hip_runtime.h>" in (place / TORCH / "ATen/cuda/CUDAContext.h").read_text()

@@ -48,6 +48,13 @@ def condition(text: str, head: str = HEAD) -> tuple[CudaFile, tuple[int, int]]:
         ("tid < 32", True, False),
         ("__any_sync(~0u, tid > 3)", True, False),
         ("__syncthreads_or(tid > 3)", True, True),
+        ("__ballot_sync(~0u, tid > 3) == 7", True, False),
+        ("__shfl_sync(~0u, tid, 0) > 3", True, False),
+        ("__shfl_sync(~0u, tid, n) > 3", True, False),
+        ("__shfl_sync(~0u, tid, tid + 1) > 3", False, False),
+        ("__shfl_sync(~0u, tid, 0, 16) > 3", False, False),
+        ("__shfl_sync(tid & 1 ? 1u : 2u, tid, 0) > 3", False, False),
+        ("__shfl_xor_sync(~0u, tid, 1) > 3", False, False),
         ("tid < 16", False, False),
         ("tid == 0", False, False),
         ("threadIdx.x % 32 == 0", False, False),
@@ -94,6 +101,8 @@ def test_conditions(text: str, warp: bool, block: bool) -> None:
         "S x = {}; x.rows[1].lane++;",
         'unsigned x = 0; asm("mov.u32 %0, %%laneid;" : "=r"(x));',
         "int x = 0; auto set = [&] { x = tid; };",
+        "int x = 0; auto set = [&](int v) mutable { for (;;) { x += v; } }; set(tid);",
+        "int x = 0; auto set = [&](auto& v) { v = tid; }; x += n; set(x);",
         "int x = 0; set(f<int>(n), x);",
         "int x = tid + tid;",
         "int x = helper.lane();",
@@ -106,6 +115,29 @@ def test_a_variable_that_may_change(before: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("before", "same"),
+    [
+        ("__shared__ bool x; if (tid == 0) x = n;", True),
+        ("int x = 0; x++; ++x;", True),
+        ("int x = 0; if (n > 3) ++x;", True),
+        ("int x = 0; if (tid > 3) ++x;", False),
+        ("int x = 0; if (tid > 3) x--;", False),
+        ("int x = 0; for (int i = 0; i < n; i++) x += i;", True),
+        ("int x = 0; for (int i = blockIdx.x; i < n; i += gridDim.x) x += i;", True),
+        ("int x = 0; for (int i = tid; i < n; i += gridDim.x) x += i;", False),
+        ("int x = 0; for (int i = 0; i < tid; i++) x += i;", False),
+        ("int x = 0; for (int i = 0; i < n; i++) if (data[tid] == i) x++;", False),
+        ("__shared__ int s[4]; s[0] = tid; int x = s[n];", True),
+        ("__shared__ int s[4]; s[0] = tid; int x = s[tid];", False),
+    ],
+)
+def test_values_that_all_lanes_change_or_share(before: str, same: bool) -> None:
+    file, where = condition("x > 1", HEAD + before.replace("if (", "while ("))
+    (function,) = file.functions
+    assert same_in_a_warp(file, function, *where) is same
+
+
+@pytest.mark.parametrize(
     "before",
     [
         "const int x = n; take(x);",
@@ -114,6 +146,8 @@ def test_a_variable_that_may_change(before: str) -> None:
         'int x = n; asm volatile("" :: "r"(x));',
         "const int x[2] = {1, 2}; y = x[0];",
         "int x = N; if (x > 3) y = 2;",
+        "int x = N; auto put = [&](int v) { g(v); }; x += 4; put(tid);",
+        "int x = N; auto put = [=] { g(tid); }; x += n; put();",
     ],
 )
 def test_a_variable_that_stays(before: str) -> None:

@@ -9,7 +9,7 @@ import msgspec
 
 from rocmend.bench.calls import CallSession, Torch
 from rocmend.bench.case import Case, Setting
-from rocmend.bench.comparison import compared
+from rocmend.bench.comparison import compared, unusable
 from rocmend.bench.conclusion import Conclusion
 from rocmend.bench.device import Device, limits_of
 from rocmend.bench.records import Measured, subject_of
@@ -175,7 +175,7 @@ def conclusions(results: Iterable[Measured]) -> list[Conclusion]:
     for result in results:
         values = result.case.parameters
         key = tuple(values.get(name) for name in ("where", "test", "memory", "peer"))
-        if result.figure is not None and (
+        if not unusable(result) and (
             key not in largest or int(values["bytes"]) > int(largest[key].case.parameters["bytes"])
         ):
             largest[key] = result

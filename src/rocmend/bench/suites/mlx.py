@@ -9,6 +9,7 @@ import msgspec
 
 from rocmend.bench.calls import CallSession, Torch
 from rocmend.bench.case import DEFAULT, Case, Setting
+from rocmend.bench.comparison import unusable
 from rocmend.bench.conclusion import Conclusion
 from rocmend.bench.records import Measured, subject_of
 from rocmend.bench.session import Prepared, Stop, Subject
@@ -114,7 +115,7 @@ class Models(Suite):
 
 def conclusions(results: Sequence[Measured]) -> list[Conclusion]:
     """Return the speeds at the first depth, then how steps were computed under each setting."""
-    timed = [one for one in results if one.figure is not None]
+    timed = [one for one in results if not unusable(one)]
     said = []
     if timed:
         least = min(int(one.case.parameters["depth"]) for one in timed)

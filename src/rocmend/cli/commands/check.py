@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rocmend.cli.base import rocmend_command
+from rocmend.cli.gpu_names import product_named
 from rocmend.cli.output import finish, output_options, report_file, report_option, shown
 from rocmend.cli.progress import Progress
 from rocmend.cli.quantities import model_size_option
@@ -196,7 +197,8 @@ def check(
 
 def _about(machine_dir: Path | None, target: str | None) -> str:
     """Return what another machine or GPU than this machine's is called."""
-    return "-".join(part for part in (machine_dir.resolve().name if machine_dir else "", target) if part)
+    named = product_named(target) or target
+    return "-".join(part for part in (machine_dir.resolve().name if machine_dir else "", named) if part)
 
 
 def _asked_with(machine_dir: Path | None, target: str | None) -> str:

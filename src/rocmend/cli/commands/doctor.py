@@ -47,9 +47,11 @@ if TYPE_CHECKING:
     type=OneOf(["sh"]),
     default=None,
     help="Print the plan as a shell script that explains each step, asks, and goes on after a reboot. Paths and names "
-    "of this machine stay in it, as it is there to be run; tokens and passwords do not.",
+    "of this machine stay in it, as it is there to be run; tokens and passwords do not. It exits with 0 once written.",
 )
-@click.option("-v", "--verbose", is_flag=True, help="Print the explanations of all findings.")
+@click.option(
+    "-v", "--verbose", is_flag=True, help="Print the steps and findings in full: risks, checks, undo, evidence."
+)
 @output_options("jsonl", "sarif")
 def command(
     machine_dir: Path | None,
@@ -79,7 +81,8 @@ def command(
         knowledge.get(entry_id)
     machine = take_snapshot(machine_dir, target=target, workload=workload, model_size=model_size, python=python)
     machine = target_alone(machine)
-    if model_size is not None and machine.hypothetical_target:
+    known = machine.value("gpu.0.memory_ceiling_bytes") is not None
+    if model_size is not None and machine.hypothetical_target and not known:
         tell("rocmend: --model-size is not used: how much memory a machine with that GPU has is not known.")
     if entry_id is not None:
         _explain(entry_id, knowledge, machine, workload, output_format)
@@ -100,7 +103,7 @@ def command(
                 next_step=f"Run `rocmend doctor --target {target}` for its known problems.",
             )
         unwritten = write_result(plan_script(diagnosis, platform.node() if machine.name == LIVE else ""))
-        leave(FINDINGS if serious else CLEAN, unwritten)
+        leave(CLEAN, unwritten)  # so that `doctor --plan sh > plan.sh && sh plan.sh` goes on
 
     def sarif_text() -> str:
         from rocmend.report import sarif

@@ -20,11 +20,13 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
 if TYPE_CHECKING:
     from rocmend.kb.errors import ErrorReader
+    from rocmend.kb.load import Knowledge
     from rocmend.runner.result import AttemptResult
 
 _READ_BYTES = 1 << 20
 _SHORT_BYTES = 4000
 """A text up to this long that holds no known error is looked up by its words."""
+_MOST_NEAR = 3
 
 
 class _Run(RewritingOption):
@@ -195,7 +197,12 @@ def _ended(result: AttemptResult) -> str:
     return f"The program ended with exit status {result.exit_code}."
 
 
-def _near(knowledge: Any, pasted: str, target: str | None) -> list[tuple[str, str]]:
-    """Return entries that are about the words of a short text, with their titles."""
-    del knowledge, pasted, target
-    return []
+def _near(knowledge: Knowledge, pasted: str, target: str | None) -> list[tuple[str, str]]:
+    """Return the entries that are about the words of a short text, with their titles."""
+    from rocmend.kb.general import headline
+    from rocmend.kb.search import SearchIndex, words_in
+
+    if not words_in(pasted):
+        return []
+    hits = SearchIndex(knowledge).search(pasted, targets=(target,) if target else ())
+    return [(hit.entry.id, headline(hit.entry)) for hit in hits[:_MOST_NEAR]]

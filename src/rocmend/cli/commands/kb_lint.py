@@ -34,8 +34,9 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 def command(ids: tuple[str, ...], entries: Path | None, today: dt.datetime | None, output_format: str) -> None:
     """Check the knowledge entries.
 
-    Checked are sources, reviews, links, scope, and that predicates give what their cases say. Exit code 1 means that
-    something is wrong. The codes are explained in the documentation's page on writing an entry.
+    Checked are sources, reviews, links, scope, the table of indexes, and that predicates give what their cases say.
+    Exit code 1 means that something is wrong; a review that is due is a warning. The codes are explained in the
+    documentation's page on writing an entry.
     """
     from rocmend.cli.views.knowledge import lint_document
     from rocmend.kb.lint import lint
@@ -48,6 +49,6 @@ def command(ids: tuple[str, ...], entries: Path | None, today: dt.datetime | Non
             knowledge.get(name)
     day = today.date() if today is not None else dt.datetime.now(tz=dt.UTC).date()
     problems = lint(knowledge, today=day, only=ids)
-    outcome = Outcome("kb lint", problems, FINDINGS if problems else CLEAN)
+    outcome = Outcome("kb lint", problems, FINDINGS if any(not problem.warning for problem in problems) else CLEAN)
     checked = len(ids) or len(knowledge.entries) + len(knowledge.problems)
     finish(outcome, output_format, lambda: lint_document(problems, checked))

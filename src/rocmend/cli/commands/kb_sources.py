@@ -21,5 +21,5 @@ def command(output_format: str) -> None:
     from rocmend.kb.load import load_entries
     from rocmend.kb.sources import list_sources
 
-    citations = list_sources(load_entries())
+    citations = list_sources(load_entries().current())
     finish(Outcome("kb sources", citations), output_format, lambda: sources_document(citations))

@@ -76,7 +76,7 @@ def command(
     `rocmend share show`, and keep it with `rocmend share import`. Names, addresses, serial numbers and secrets are
     always replaced. Nothing is sent anywhere. The exit code does not tell what was found.
     """
-    from rocmend.cli.share import chosen_records, newest_benchmarks, newest_probes, packed_evidence, share
+    from rocmend.cli.share import chosen_records, newest_benchmarks, newest_probes, packed_evidence, python_of, share
 
     if output is not None:
         must_end(output, (".md", ".markdown", ".txt"), "The text is Markdown; the archive has the HTML report.")
@@ -94,6 +94,8 @@ def command(
         try:
             store = existing_store(store_path)
             probed = newest_probes(store) if store is not None else None
+            if store is not None and probed is not None and python is None:
+                python = python_of(store, probed)
             benchmarks = newest_benchmarks(store) if store is not None else []
             chosen = chosen_records(store, groups) if archive is not None else []
         except UsageError:

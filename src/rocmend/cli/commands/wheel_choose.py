@@ -76,7 +76,7 @@ def command(
         raise UsageError(
             "wheel choose",
             "this machine has no AMD GPU that the driver shows.",
-            next_step="Name one: --target gfx1151, --target 'RX 7900 XTX'.",
+            next_step="Name one: --target gfx1151, --target 'RX 7900 XTX'. `rocmend targets` lists the known names.",
         )
     if others:
         tell(f"For {name}. This machine also has {', '.join(others)}: name it with --target.")

@@ -9,7 +9,7 @@ import msgspec
 
 from rocmend.bench.case import UNITS, Case, Setting
 from rocmend.bench.compare import compared_in, matched
-from rocmend.bench.comparison import Overall, compared, overall, unusable
+from rocmend.bench.comparison import Overall, busy_share, busy_text, compared, overall, unusable
 from rocmend.bench.conclude import conclusions
 from rocmend.bench.conclusion import Conclusion
 from rocmend.bench.records import BenchRun, Measured, subject_of
@@ -48,16 +48,31 @@ def run_summary(run: BenchRun) -> tuple[str, Tone]:
     ran = [item for item in run.results if item.verdict not in QUIET]
     where = _where(run)
     answer = " ".join(one.text for one in _answers(statements(run))) or _best(timed)
-    text = f"{answer} {len(timed)} of {count_text(len(ran), 'figure')} measured{f' on {where}' if where else ''}."
+    doubt = busy_sentence(timed)
+    text = (
+        f"{doubt} {answer} {len(timed)} of {count_text(len(ran), 'figure')} measured{f' on {where}' if where else ''}."
+    )
     wrong = sum(item.verdict is Verdict.WRONG_OUTPUT for item in run.results)
     if wrong:
         text += f" {count_text(wrong, 'result')} {'is' if wrong == 1 else 'are'} wrong and without a figure."
     if run.not_run:
         text += f" {len(run.not_run)} not run{f': {run.quarantine}' if run.quarantine else ''}."
-    text = text.lstrip()
+    text = " ".join(text.split())
     if run.quarantine or wrong or not timed:
         return text, Tone.ERROR
-    return text, Tone.GOOD if run.clean else Tone.WARNING
+    return text, Tone.GOOD if run.clean and not doubt else Tone.WARNING
+
+
+def busy_sentence(results: Sequence[Measured]) -> str:
+    """Say that figures can't be relied on because the machine was busy; nothing where all can."""
+    timed = [item for item in results if item.summary]
+    shares = [share for item in timed if (share := busy_share(item))]
+    if not shares:
+        return ""
+    if len(shares) < len(timed):
+        return f"{len(shares)} of {count_text(len(timed), 'figure')} can't be relied on: {busy_text(shares)}."
+    which = "None of these figures can" if len(timed) > 1 else "This figure can't"
+    return f"{_sentence(busy_text(shares))}. {which} be relied on: run it again on an idle machine."
 
 
 def _answers(said: Sequence[Conclusion]) -> Sequence[Conclusion]:
@@ -68,6 +83,9 @@ def _answers(said: Sequence[Conclusion]) -> Sequence[Conclusion]:
 
 def statements(run: BenchRun) -> list[Conclusion]:
     """Return what the figures say: as the suite puts it, of language models, or of each setting over all cases."""
+    timed = [item for item in run.results if item.summary]
+    if timed and all(map(unusable, timed)):
+        return []
     found = list(run.conclusions) or conclusions(run.results) or [_overall(run, one) for one in run.settings[1:]]
     model = found[0].text.partition(": ")[0] if found else ""
     if model and all(one.text.startswith(f"{model}: ") for one in found):  # the title or the first one has it

@@ -9,7 +9,7 @@ from rocmend.bench.compare import run_data
 from rocmend.bench.conclude import conclusions
 from rocmend.bench.conclusion import Conclusion
 from rocmend.bench.records import BenchRun, Measured, subject_of
-from rocmend.cli.views.bench import escaped, more_statements, run_blocks, run_summary, statements
+from rocmend.cli.views.bench import busy_sentence, escaped, more_statements, run_blocks, run_summary, statements
 from rocmend.core.units import count_text
 from rocmend.report.document import Block, Card, Document, Pairs, Section, Text, Tone
 from rocmend.report.junit import Case, Suite
@@ -32,6 +32,8 @@ def report_document(runs: Sequence[BenchRun]) -> Document:
     missing = sum(len(run.failed) + len(run.not_run) for run in runs)
     summary = f"{count_text(figures, 'figure')} from {count_text(len(runs), 'run')}"
     summary += f"; {count_text(missing, 'figure')} missing." if missing else "."
+    doubt = busy_sentence([result for run in runs for result in run.results])
+    summary = f"{doubt} {summary}".lstrip()
     cards = [_card(run) for run in runs]
     known = {(one.topic, one.evidence) for run in runs for one in statements(run)}
     pooled = [one for one in _conclusions(runs) if (one.topic, one.evidence) not in known]
@@ -42,7 +44,7 @@ def report_document(runs: Sequence[BenchRun]) -> Document:
     failed = any(not run.clean for run in runs)
     title = f"Measured on {', '.join(devices)}" if devices else "Measured"
     footer = f"Runs: {', '.join(run.group for run in runs)}. `rocmend compare` compares them with later ones."
-    return Document(title, summary, Tone.WARNING if failed else Tone.GOOD, tuple(blocks), footer)
+    return Document(title, summary, Tone.WARNING if failed or doubt else Tone.GOOD, tuple(blocks), footer)
 
 
 def _card(run: BenchRun) -> Card:

@@ -24,7 +24,7 @@ from rocmend.machine.facts import Machine
 from rocmend.report.document import Block, Card, Code, Document, Link, Links, Pairs, Section, Text, Tone
 from rocmend.setup.shells import write
 
-_LABELS = {
+LABELS = {
     "os.name": "System",
     "kernel.release": "Kernel",
     "host.kind": "Runs as",
@@ -43,6 +43,7 @@ _LABELS = {
     "vulkan.selected": "Vulkan driver",
     "kernel.cmdline": "Kernel command line",
 }
+"""What the facts at the head of a report are called."""
 _SHOWN_CHOICES = 4
 _MANY_PROBES = 50
 _VERSION = f"rocmend {__version__}"
@@ -87,7 +88,8 @@ def check_report(check: Check, machine: Machine) -> Document:
     blocks.append(Section("How this was made", (_made(check),), folded=True))
     about = "answers for the target alone" if check.diagnosis.hypothetical_target else f"facts of {_read_at(check)}"
     footer = (
-        f"`rocmend doctor --explain ID` explains a finding. Nothing on the machine was changed. {_VERSION}, {about}."
+        "`rocmend doctor -v` shows each step's reason, risk, check and undo, `--explain ID` explains a finding. "
+        f"Nothing on the machine was changed. {_VERSION}, {about}."
     )
     return Document(_title(check), summary, tone, tuple(blocks), footer)
 
@@ -134,7 +136,7 @@ def _title(check: Check) -> str:
 
 
 def _machine(check: Check) -> Pairs:
-    rows = ((_LABELS[key], value_text(key, fact.value), fact.source) for key, fact in check.facts.items())
+    rows = ((LABELS[key], value_text(key, fact.value), fact.source) for key, fact in check.facts.items())
     return Pairs((*machine_rows(check.diagnosis), *rows))
 
 

@@ -68,7 +68,13 @@ def best_way(result: Choices) -> tuple[Block, ...]:
         lines.append(Text(f"**Note:** this is a {first.channel} build."))
     if first.caution:
         lines.append(Text(f"**Caution:** {_sentence(first.caution)}"))
+    if first.stale_days:
+        lines.append(Text(f"**Note:** {_age(first)}"))
     return tuple(lines)
+
+
+def _age(choice: Choice) -> str:
+    return f"this index was last checked on {choice.read}, {choice.stale_days} days ago: it may have changed since."
 
 
 def _refused(choices: Sequence[Choice]) -> tuple[Block, ...]:
@@ -92,6 +98,10 @@ def choice_card(choice: Choice, number: int) -> Card:
     blocks: list[Block] = [Code(choice.command, "bash"), Text(_sentence(choice.reason))]
     if choice.caution:
         blocks.append(Text(f"**Caution:** {_sentence(choice.caution)}"))
+    if choice.read is not None:
+        blocks.append(
+            Text(_sentence(_age(choice) if choice.stale_days else f"index checked on {choice.read}"), Tone.MUTED)
+        )
     label = choice.channel if choice.serves else f"{choice.channel}, not known"
     details: tuple[Block, ...] = (source_links(choice.sources),) if choice.sources else ()
     return Card(

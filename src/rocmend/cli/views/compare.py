@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rocmend.bench.compare import Change, Changed
+from rocmend.bench.comparison import busy_text
 from rocmend.bench.stats import Difference
 from rocmend.cli.views.bench import counts_text, escaped, overall_text
 from rocmend.cli.views.bench_figures import TONES
@@ -121,15 +122,28 @@ def _name(change: Change) -> str:
 def _incomparable(changes: Sequence[Change]) -> list[Block]:
     """List why cases can't be compared or show no difference, those with the same reason together."""
     reasons: dict[str, list[Change]] = {}
+    busy: dict[str, list[Change]] = {}
     for change in changes:
-        if change.comparison.reason:
+        if change.comparison.reason and (change.busy_a or change.busy_b):
+            side = "Both runs" if change.busy_a and change.busy_b else "A" if change.busy_a else "B"
+            busy.setdefault(side, []).append(change)
+        elif change.comparison.reason:
             reasons.setdefault(change.comparison.reason, []).append(change)
-    lines = []
-    for reason, alike in reasons.items():
-        more = f" and {len(alike) - MOST_NAMED} more" if len(alike) > MOST_NAMED else ""
-        named = ", ".join(escaped(_name(change)) for change in alike[:MOST_NAMED])
-        lines.append(f"- {named}{more}: {escaped(reason)}")
+    lines = [_busy(side, alike, len(changes)) for side, alike in busy.items()]
+    lines += [f"- {_several(alike)}: {escaped(reason)}" for reason, alike in reasons.items()]
     return [Section("Why not", (Text("\n".join(lines)),))] if lines else []
+
+
+def _busy(side: str, alike: Sequence[Change], of: int) -> str:
+    """Say that the machine of a run, or of both, was busy, and in which cases where not in all."""
+    shares = [share for change in alike for share in (change.busy_a, change.busy_b) if share]
+    named = "" if len(alike) == of else f"{_several(alike)}: "
+    return f"- {named}{side}: {busy_text(shares)}; run again on an idle machine."
+
+
+def _several(changes: Sequence[Change]) -> str:
+    more = f" and {len(changes) - MOST_NAMED} more" if len(changes) > MOST_NAMED else ""
+    return f"{', '.join(escaped(_name(change)) for change in changes[:MOST_NAMED])}{more}"
 
 
 def junit_suite(found: Changed) -> Suite:

@@ -36,7 +36,10 @@ def diagnosis_document(diagnosis: Diagnosis, machine: Machine) -> Document:
         blocks.append(Section("What was found", cards))
     blocks += undecided_blocks(diagnosis)
     summary, tone = verdict(diagnosis)
-    footer = "Nothing was changed. `rocmend doctor --explain ID` explains a finding, `-v` all of them."
+    footer = (
+        "Nothing was changed. `-v` shows each step's reason, risk, check and undo and what each finding rests on; "
+        "`rocmend doctor --explain ID` explains one."
+    )
     if diagnosis.plan.steps:
         footer += (
             " `--plan sh` prints the plan as a script that asks at each step. Run `rocmend doctor` again afterwards."
@@ -182,7 +185,8 @@ def _status_text(finding: Finding) -> str:
 def finding_card(finding: Finding, diagnosis: Diagnosis) -> Card:
     """Lay out one finding: what decided, and where the plan deals with it."""
     place = steps_text(finding.entry_id, diagnosis.plan)
-    blocks: list[Block] = [Text(note)] if (note := _status_text(finding)) else []
+    note = _status_text(finding)
+    blocks: list[Block] = [Text(note)] if note else []
     if place:
         blocks.append(Text(f"To do: {place}."))
     if finding.evidence:
@@ -203,6 +207,7 @@ def finding_card(finding: Finding, diagnosis: Diagnosis) -> Card:
         tuple(details),
         "Why, where it was read, and sources",
         folded=True,
+        brief=f"{f'→ {place} ' if place else ''}({finding.entry_id}){f'. {note}' if note else ''}",
     )
 
 

@@ -15,6 +15,7 @@ STATUS_TONE = {
     Status.SUPERSEDED: Tone.MUTED,
     Status.REFUTED: Tone.MUTED,
     Status.DISPUTED: Tone.WARNING,
+    Status.ARCHIVED: Tone.MUTED,
 }
 
 

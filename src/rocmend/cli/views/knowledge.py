@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rocmend.cli.views.entry import STATUS_TONE, source_links
 from rocmend.core.units import count_text
+from rocmend.kb.entry import Entry, Status
 from rocmend.kb.general import headline
 from rocmend.kb.lint import LintProblem
 from rocmend.kb.matrix import Matrix, MatrixCell
@@ -27,14 +28,23 @@ _STATE_TONE = {
 }
 
 
+def _with_status(entry: Entry) -> str:
+    """Return an entry's title, with its status in words where it does not simply hold."""
+    notes = {
+        Status.ACTIVE: "",
+        Status.DISPUTED: "disputed: sources contradict each other",
+        Status.FIXED_IN: f"fixed in {', '.join(entry.fixed_in)}",
+    }
+    note = notes.get(entry.status, entry.status.value)
+    return f"{headline(entry)} ({note})" if note else headline(entry)
+
+
 def hits_document(query: str, hits: Sequence[Hit], total: int) -> Document:
     """Lay out what a search found: the best of so many hits."""
     if not hits:
-        summary = "No entry has any of these words. Try others, such as a symptom or a package."
+        summary = "No entry is about this. Try other words, such as a symptom or a package."
         return Document(f"Search: {query}", summary, Tone.WARNING)
-    cards = tuple(
-        Card(headline(hit.entry), STATUS_TONE[hit.entry.status], hit.entry.status.value, hit.entry.id) for hit in hits
-    )
+    cards = tuple(Card(_with_status(hit.entry), STATUS_TONE[hit.entry.status], ref=hit.entry.id) for hit in hits)
     footer = "`rocmend kb show ID` prints an entry."
     summary = count_text(total, "entry", "entries")
     if len(hits) < total:
@@ -107,10 +117,13 @@ def lint_document(problems: Sequence[LintProblem], checked: int) -> Document:
         Text(
             as_markdown(
                 f"{Path(problem.path).name}{f':{problem.line}' if problem.line else ''}: "
-                f"{problem.code} {problem.message}"
+                f"{problem.code} {'warning: ' if problem.warning else ''}{problem.message}"
             )
         )
         for problem in problems
     ]
-    found = f"{count_text(len(problems), 'problem')} in {count_text(checked, 'entry', 'entries')}"
-    return Document("Knowledge lint", found, Tone.ERROR, tuple(lines))
+    errors = sum(not problem.warning for problem in problems)
+    due = len(problems) - errors
+    found = f"{count_text(errors, 'problem')} in {count_text(checked, 'entry', 'entries')}"
+    found += f"; {count_text(due, 'review')} due" if due else ""
+    return Document("Knowledge lint", found, Tone.ERROR if errors else Tone.WARNING, tuple(lines))

@@ -47,13 +47,10 @@ _TIMES = {1: "once", 2: "twice"}
 
 def plan_document(plan: LabPlan, file: str) -> Document:
     """Lay out what is to be run."""
-    rows = [
-        [str(number), step.trial.id, step.difference, _predicted(step), step.trial.hypothesis]
-        for number, step in enumerate(plan.steps, 1)
-    ]
+    rows = [[step.trial.id, step.difference, _predicted(step), step.trial.hypothesis] for step in plan.steps]
     blocks: list[Block] = [
         Text(plan.question),
-        table(["", "trial", "changes to the baseline", "predicted", "hypothesis"], rows, key=1),
+        table(["trial", "changes to the baseline", "predicted", "hypothesis"], rows),
         *_rule_blocks(plan.rules),
         *_reboot_blocks(plan.reboots),
     ]

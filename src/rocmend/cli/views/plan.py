@@ -86,6 +86,7 @@ def _step(step: records.Step, plan: Plan) -> Step:
         undo=step.undo,
         settles=step.settles,
         serves=step.serves,
+        by_hand=step.by_hand,
         options=tuple(map(_option, step.alternatives)),
     )
 

@@ -46,6 +46,7 @@ main() {{
     boot=$(cat /proc/sys/kernel/random/boot_id 2>/dev/null || echo unknown)
     state_dir=${{XDG_STATE_HOME:-${{HOME:?is not set}}/.local/state}}/rocmend
     state=$state_dir/plan-{digest}-$(printf '%s' "$machine" | cksum | cut -d ' ' -f 1)
+    printed=$state.check
     mkdir -p "$state_dir" && touch "$state" || exit 2
     printf '%s\n' {title} "Finished steps are kept in $state"
     {confirm}
@@ -131,7 +132,7 @@ look() {
             ;;
         *)
             [ "$checks" = yes ] || return 2
-            "check_$1" >/dev/null 2>&1
+            "check_$1" >"$printed" 2>&1
             ;;
     esac
     case $? in
@@ -139,6 +140,16 @@ look() {
         124 | 137) printf '   Its check took more than @LIMIT@ s and was stopped.\n' ;;
     esac
     return 1
+}
+
+# say_why TEST: show what a check that did not pass printed, and the programs that it did not find
+say_why() {
+    [ "$1" = user ] && [ -s "$printed" ] || return 0
+    printf '   It printed:\n'
+    tail -n 8 "$printed" | cut -c 1-200 | sed 's/^/     /'
+    sed -n 's/^.*: \([^ :]*\): \(command \)*not found$/\1/p' "$printed" | sort -u | while IFS= read -r tool; do
+        printf '   The check needs %s, which is not installed here.\n' "$tool"
+    done
 }
 
 # step NUMBER HOW TEST EFFECT: HOW is run or hand, TEST is none, user or root, EFFECT is now, reboot or next: in the
@@ -160,6 +171,7 @@ step() {
             return
         fi
         printf '   Done before, but its check does not pass.\n'
+        say_why "$3"
     elif [ "$3" = user ] && look "$1" "$3"; then
         printf '   Nothing to do: its check passes.\n'
         return
@@ -187,6 +199,7 @@ step() {
     found=$?
     if [ "$found" = 1 ]; then
         printf '   Its check does not pass here yet: see above what it expects.\n'
+        say_why "$3"
     fi
 }
 

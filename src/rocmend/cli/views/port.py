@@ -43,9 +43,23 @@ def port_document(done: Ported, *, everything: bool = False) -> Document:
         everything: Whether every place is shown, file by file.
     """
     most = (_ALL, _ALL) if everything else (0, 0)
-    blocks: list[Block] = [*project_blocks(done), *findings_blocks(done, most=most)]
+    if done.written and not everything:
+        blocks = _result_blocks(done)
+    else:
+        blocks = [*project_blocks(done), *findings_blocks(done, most=most)]
     summary, tone = port_verdict(done)
     return Document(f"Port of {project_name(done.analysis.root)}", summary, tone, tuple(blocks), _footer(done))
+
+
+def _result_blocks(done: Ported) -> list[Block]:
+    """Return what was written and what is left to do, without the plan that was shown before."""
+    blocks: list[Block] = []
+    if done.changed:
+        more = [f"- and {len(done.changed) - _SHOWN_UNREAD} more"] if len(done.changed) > _SHOWN_UNREAD else []
+        rows = [*(f"- {as_code(path)}" for path in done.changed[:_SHOWN_UNREAD]), *more]
+        blocks.append(Section("Files changed", (Text("\n".join(rows)),)))
+    left = [one for one in shown_issues(done) if one.outcome in {Outcome.MANUAL, Outcome.SUGGEST}]
+    return [*blocks, *group_sections(left, written=True), *_more_blocks(done, _SHOWN_UNREAD)]
 
 
 def port_verdict(done: Ported) -> tuple[str, Tone]:
@@ -136,6 +150,12 @@ def findings_blocks(done: Ported, *, most: tuple[int, int]) -> list[Block]:
         blocks += group_sections(issues, written=done.written)
     if issues and most[0]:
         blocks += _by_file(done, issues, most)
+    return [*blocks, *_more_blocks(done, most[0] or _SHOWN_UNREAD)]
+
+
+def _more_blocks(done: Ported, most: int) -> list[Block]:
+    """Return what was left alone, made, not read, and what else there is to say."""
+    blocks: list[Block] = []
     if done.left_alone:
         rows = [[Cell(one.path), Cell(one.reason)] for one in done.left_alone]
         blocks.append(Section("Left alone", (table(["file", "why"], rows),), Tone.WARNING))
@@ -144,7 +164,7 @@ def findings_blocks(done: Ported, *, most: tuple[int, int]) -> list[Block]:
         blocks.append(Section(title, (Text("\n".join(f"- `{path}`" for path in done.added)),), folded=True))
     skipped = [file for file in done.analysis.files if file.skipped]
     if skipped:
-        blocks.append(Section("Not read", _skipped(skipped, most[0] or _SHOWN_UNREAD), folded=True))
+        blocks.append(Section("Not read", _skipped(skipped, most), folded=True))
     notes = (*done.analysis.notes, *done.notes)
     if notes:
         blocks.append(Section("Notes", tuple(Text(as_markdown(note)) for note in notes)))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rocmend import __version__
 from rocmend.cli.check import SHOWN
+from rocmend.cli.views.check import LABELS
 from rocmend.cli.views.diagnosis import TONE, gpu_rows, verdict
 from rocmend.cli.views.machine import value_text
 from rocmend.core.units import count_text
@@ -37,7 +38,8 @@ def share_document(
     """
     diagnosis = check.diagnosis
     summary, tone = verdict(diagnosis)
-    glance = [(key, value_text(key, check.facts[key].value), "") for key in SHOWN if key in check.facts]
+    known = [key for key in SHOWN if key in check.facts and check.facts[key].value is not None]
+    glance = [(LABELS[key], value_text(key, check.facts[key].value), "") for key in known]
     rows = (*(gpu_rows(diagnosis.gpus) or (("GPU", "no AMD GPU that the driver shows", ""),)), *glance)
     blocks: list[Block] = [Section("The machine", (Pairs(rows),))]
     if diagnosis.findings:

@@ -66,6 +66,7 @@ _NVIDIA = (
 )  # fmt: skip
 _OTHERS = {
     ("torch/", "ATen/", "c10/"): "install torch in the environment that rocmend runs in, or name its folder include",
+    ("THC/", "TH/"): "PyTorch no longer has it, on CUDA neither: THC/THCAtomics.cuh became ATen/cuda/Atomic.cuh",
     ("Python.h",): "install Python's headers (python3-dev)",
     ("pybind11/",): "pip install pybind11, or install torch, which brings it",
 }

@@ -39,11 +39,13 @@ class NamedGpu(msgspec.Struct, frozen=True):
         asked: The name as it was given.
         gfx: The gfx target, with settings where the name has them: ``gfx1100``, ``gfx90a:xnack-``.
         names: The products or chips that the name fits; empty where it is the target's own name.
+        product: The product, by its name in the table, where the name is of one and of no other.
     """
 
     asked: str
     gfx: str
     names: tuple[str, ...] = ()
+    product: str = ""
 
     @property
     def said(self) -> str:
@@ -103,7 +105,18 @@ def resolve(name: str) -> NamedGpu:
         raise _unknown(name, words)
     if len(targets) > 1:
         raise _ambiguous(name, found, targets)
-    return NamedGpu(name, str(parse_target_id(targets[0] + suffix)), tuple(dict.fromkeys(item.shown for item in found)))
+    names = tuple(dict.fromkeys(item.shown for item in found))
+    return NamedGpu(name, str(parse_target_id(targets[0] + suffix)), names, _product(names, targets[0]))
+
+
+def _product(names: Sequence[str], gfx: str) -> str:
+    """Return the one product that all of these names are of; "" where one is a chip's, or of several products."""
+    chip = table.lookup(gfx).chip
+    fitting = {name: {one.name for one in table.products(gfx) if name in {one.name, *one.aliases}} for name in names}
+    if any(name in chip for name in names):
+        return ""
+    found = set().union(*fitting.values())
+    return found.pop() if len(found) == 1 and all(fitting.values()) else ""
 
 
 def known_names() -> tuple[tuple[str, str, str], ...]:

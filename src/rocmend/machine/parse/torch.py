@@ -78,7 +78,7 @@ class Origin(msgspec.Struct, frozen=True):
 _HOSTS = (
     (r"://download(-r2)?\.pytorch\.org/", "pytorch-index"),
     (r"://repo\.radeon\.com/", "radeon-repo"),
-    (r"://(rocm\.(nightlies|prereleases|devreleases)|(stable\.)?repo)\.amd\.com/", "therock"),
+    (r"://(rocm\.(nightlies|prereleases|devreleases)|(\w+\.)?repo)\.amd\.com/", "therock"),
     (r"://github\.com/(ROCm/TheRock|scottt/rocm-TheRock)/", "therock"),
     (r"://(files\.pythonhosted|pypi)\.org/", "pypi"),
 )

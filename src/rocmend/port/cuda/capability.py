@@ -95,7 +95,7 @@ class Capabilities:
             value = None
             if token.kind == Kind.NAME and self._text(at + 1) not in (b"(", b".", b"->", b"["):
                 value = constant(self.file, Argument(token.start, token.end, at, at + 1), token.start)
-            found.append(token.text if value is None else b"(%d)" % value if value >= 0 else b"(0%d)" % value)
+            found += [token.text] if value is None else [b"(", b"-" if value < 0 else b"+", b"%d" % abs(value), b")"]
             at += 1
         return found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["BUILT_BY_TORCH", "HEADERS", "NAMES", "SUPPORTED_BY_TORCH"]
+__all__ = ["BUILT_BY_TORCH", "CUB", "HEADERS", "NAMES", "SUPPORTED_BY_TORCH"]
 
 BUILT_BY_TORCH = "CUDA is compiled by PyTorch's build alone"
 SUPPORTED_BY_TORCH = "for ROCm, it is compiled by PyTorch's build already"
@@ -19,6 +19,17 @@ _RUNTIME = (
     " cudaStreamCreate cudaStreamDestroy cudaStreamSynchronize cudaStreamWaitEvent cudaStream_t cudaSuccess"
 )
 NAMES = frozenset(name.encode() for name in [*_RUNTIME.split(), *_CURAND.split(), "curandStatePhilox4_32_10_t"])
+_CUB = (
+    "ArgMax ArgMin BLOCK_SCAN_WARP_SCANS BLOCK_REDUCE_WARP_REDUCTIONS BLOCK_STORE_WARP_TRANSPOSE"
+    " BLOCK_LOAD_DIRECT BLOCK_STORE_DIRECT BLOCK_REDUCE_RAKING_COMMUTATIVE_ONLY BlockReduce BlockScan"
+    " BlockLoad BlockStore BlockRakingLayout BlockRadixSort Uninitialized RowMajorTid"
+    " CachingDeviceAllocator CountingInputIterator DeviceHistogram DeviceRadixSort DeviceReduce"
+    " DeviceRunLengthEncode DeviceScan DeviceSegmentedRadixSort DeviceSegmentedReduce DeviceSelect"
+    " FpLimits KeyValuePair Max Min Sum Log2 LaneId WarpMask ShuffleIndex ShuffleDown"
+    " ArgIndexInputIterator TransformInputIterator WarpReduce CTA_SYNC"
+)
+CUB = frozenset(name.encode() for name in _CUB.split())
+"""Of the namespace ``cub``: another name of it stays as it is."""
 HEADERS = frozenset(
     name.encode()
     for name in [

@@ -16,7 +16,7 @@ from rocmend.port.cuda.conditions import SAYS_ROCM
 from rocmend.port.records import Change
 from rocmend.port.verify.compiles import SAYS_NOTHING, Made, compiled
 from rocmend.port.verify.job import Job, Progress
-from rocmend.port.verify.units import Unit, build_files, closure, reached, units_of
+from rocmend.port.verify.units import Unit, build_files, builds_above, closure, reached, units_of
 
 __all__ = ["Comparison", "Lost", "compared"]
 
@@ -133,7 +133,7 @@ def _lost(made: Sequence[Made], good: set[tuple[str, str]], copy: Path) -> Itera
 
 def _copied(job: Job, copy: Path, changes: Sequence[Change]) -> None:
     """Write the sources of a project and what says how they are built, with changes made."""
-    wanted = {*job.paths, *job.sources, *build_files(job.tree)}
+    wanted = {*job.paths, *job.sources, *build_files(job.tree), *builds_above(job.tree, job.sources)}
     made = {change.path: change.after for change in changes}
     with Beneath(copy) as tree:
         for path in sorted(wanted - made.keys()):

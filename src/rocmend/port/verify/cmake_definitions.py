@@ -53,13 +53,13 @@ def of_unit(tree: Beneath, unit: str) -> tuple[list[Definitions], Definitions]:
     """
     above = [(folder / _FILE).as_posix() for folder in PurePosixPath(unit).parents]
     others = (path for path in build_files(tree) if PurePosixPath(path).name == _FILE)
-    ways: list[Definitions] = []
+    ways: dict[str, Definitions] = {}
     for path in dict.fromkeys((*above, *others)):
         build = _build(tree, path)
-        if build is not None:
-            ways += build.of(unit)
+        for target, made in build.of(unit) if build is not None else ():
+            ways[target] = ways.get(target, Definitions({})) | made
     own = next(filter(None, (_build(tree, path) for path in above)), None)
-    return ways, own.folder if own is not None else Definitions({})
+    return list(ways.values()), own.folder if own is not None else Definitions({})
 
 
 def _build(tree: Beneath, path: str) -> _Build | None:
@@ -103,16 +103,14 @@ class _Build:
         self._given: dict[str, Definitions] = {}
         self._linked: dict[str, list[str]] = {}
 
-    def of(self, unit: str) -> list[Definitions]:
-        """Return what is defined by each target that lists a unit."""
-        found = []
+    def of(self, unit: str) -> Iterator[tuple[str, Definitions]]:
+        """Yield the targets that list a unit, each with what it defines."""
         for target, sources in self._sources.items():
             if listed(unit, tuple(sources)):
                 made = self.folder | self._own.get(target, Definitions({}))
                 for other in self._reached(target):
                     made |= self._given.get(other, Definitions({}))
-                found.append(made._replace(build=f"{self._path}, target {target}"))
-        return found
+                yield target, made._replace(build=f"{self._path}, target {target}")
 
     def _reached(self, target: str) -> Iterator[str]:
         """Yield the targets that one is linked with, however far away."""
@@ -129,7 +127,7 @@ class _Build:
         """Read the file of a folder, after those above it. Targets are those of the last file."""
         here = posixpath.dirname(path)
         self._path = path
-        self._sources, self._own = {}, {}
+        self._sources = {}
         for name in ("CMAKE_SOURCE_DIR", "PROJECT_SOURCE_DIR"):
             self._variables.setdefault(name, [self._root or "."])
         self._variables["CMAKE_CURRENT_SOURCE_DIR"] = self._variables["CMAKE_CURRENT_LIST_DIR"] = [here or "."]

@@ -126,9 +126,25 @@ class _Work(NamedTuple):
 def _task(work: _Work, unit: Unit, target: str) -> Callable[[], Made]:
     def made() -> Made:
         result = _compile(work, unit, target)
-        return Made(unit, target, result, _elsewhere(work, result) if isinstance(result, HipFailure) else "")
+        if not isinstance(result, HipFailure):
+            return Made(unit, target, result)
+        return Made(unit, target, _as_named(work, result), _as_named_file(work, _elsewhere(work, result)))
 
     return made
+
+
+def _as_named_file(work: _Work, file: str) -> str:
+    """Return a file's name as the project has it: a copy's place in the user's cache says nothing."""
+    return file.replace(f"{work.translated}/", "") if work.translated != work.job.root else file
+
+
+def _as_named(work: _Work, failure: HipFailure) -> HipFailure:
+    """Return a failure in which files have the names that the project gives them."""
+    diagnostics = tuple(
+        msgspec.structs.replace(one, file=_as_named_file(work, one.file), message=_as_named_file(work, one.message))
+        for one in failure.diagnostics
+    )
+    return msgspec.structs.replace(failure, message=_as_named_file(work, failure.message), diagnostics=diagnostics)
 
 
 def _elsewhere(work: _Work, failure: HipFailure) -> str:
@@ -163,7 +179,7 @@ def _compile(work: _Work, unit: Unit, target: str) -> HipObject | HipFailure | S
         made.append(_compile_with(work, unit, target, way.over(unit.defines)))
     last = made[-1]
     if isinstance(last, HipFailure) and len(ways) > 1:
-        return msgspec.structs.replace(last, message=f"{last.message} (As in {ways[len(made) - 1].build}.)")
+        return msgspec.structs.replace(last, message=f"{last.message} (Built as in {ways[len(made) - 1].build}.)")
     return made[0]
 
 

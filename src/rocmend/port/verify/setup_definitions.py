@@ -70,7 +70,7 @@ class _Setup:
             (id(text), option)
             for text in self.file.on_rocm(self.file.of(ast.Constant))
             for option in _options(self.file, text)
-            if _always(self.file, text)
+            if _always(self.file, self.feeds, text)
         ]
         self.pairs = list(self._pairs())
 
@@ -105,7 +105,7 @@ class _Setup:
                     MACRO, name
                 ):
                     statement = self.file.source(self.file.statement(pair)).split("\n", 1)[0]
-                    if (id(pair) in own or "macro" in statement) and _always(self.file, pair):
+                    if (id(pair) in own or "macro" in statement) and _always(self.file, self.feeds, pair):
                         yield id(pair), name, value or ""
                 case _:
                     pass
@@ -251,20 +251,82 @@ def _joined(node: ast.AST) -> str | None:
         case ast.BinOp(left=left, op=ast.Add(), right=ast.Constant(value=str(text))):
             return f"{_joined(left) or ''}{text}"
         case ast.JoinedStr(values=parts):
-            return "".join(_joined(part) or "*" for part in parts).lstrip("*/") or None
+            return re.sub(r"\A\*/|\A\*\Z", "", "".join(_joined(part) or "*" for part in parts)) or None
         case _:
             return None
 
 
-def _always(file: PythonFile, node: ast.AST) -> bool:
-    """Tell whether no test around a node asks for a variable, an argument or another system."""
+def _always(file: PythonFile, feeds: _Feeds, node: ast.AST) -> bool:
+    """Tell whether no test around a node asks for what a plain build for a GPU does not have."""
     at: ast.AST | None = node
     while at is not None:
         above = file.parent(at)
-        if isinstance(above, ast.If | ast.IfExp) and at is not above.test and _ASKS.search(file.source(above.test)):
-            return False
+        if isinstance(above, ast.If | ast.IfExp) and at is not above.test:
+            holds = _plain(above.test, feeds, 0)
+            of_body = at in above.body if isinstance(above.body, list) else at is above.body
+            if holds is not None and bool(holds) is not of_body:
+                return False
+            source = file.source(above.test)
+            if holds is None and _ASKS.search(source) and not _OF_GPUS.search(source):
+                return False
         at = above
     return True
+
+
+_OF_GPUS = re.compile(
+    r"is_available|(?:CUDA|ROCM|HIP)_HOME|FORCE_\w+|(?:USE|WITH)_(?:CUDA|ROCM|HIP|GPU)", re.IGNORECASE
+)
+"""What a test asks that holds where a build for a GPU is made."""
+_DEEPEST = 8
+_UNSET = ""
+
+
+def _plain(  # noqa: C901, PLR0911, PLR0912  a case for each form of an expression
+    node: ast.expr, feeds: _Feeds, depth: int
+) -> bool | str | None:
+    """Return what an expression comes to where no variable of the environment is set; None where that is not known."""
+    if depth > _DEEPEST:
+        return None
+    value: bool | str | None
+    match node:
+        case ast.Constant(value=bool() | str() as constant):
+            return constant
+        case ast.Constant(value=int() as number):
+            return str(number)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            value = _plain(operand, feeds, depth + 1)
+            return None if value is None else not value
+        case ast.BoolOp(op=op, values=values):
+            found = [_plain(one, feeds, depth + 1) for one in values]
+            decides = isinstance(op, ast.Or)
+            if any(one is not None and bool(one) is decides for one in found):
+                return decides
+            return None if None in found else not decides
+        case ast.Compare(left=left, ops=[ast.Eq() | ast.NotEq() as op], comparators=[right]):
+            one, other = _plain(left, feeds, depth + 1), _plain(right, feeds, depth + 1)
+            return None if one is None or other is None else (one == other) is isinstance(op, ast.Eq)
+        case ast.Call(func=func, args=[ast.Constant(value=str(name)), *rest]) if _base(func) in {"getenv", "get"} and (
+            _base(func) == "getenv" or (isinstance(func, ast.Attribute) and _base(func.value) == "environ")
+        ):
+            if _OF_GPUS.search(name):
+                return None
+            return _plain(rest[0], feeds, depth + 1) if rest else _UNSET
+        case ast.Call(func=ast.Name(id="int" | "bool" | "str") | ast.Attribute(attr="upper" | "lower")):
+            inner = node.args[0] if node.args else node.func.value if isinstance(node.func, ast.Attribute) else None
+            value = _plain(inner, feeds, depth + 1) if isinstance(inner, ast.expr) else None
+            match node.func:
+                case ast.Attribute(attr="upper" | "lower" as how) if isinstance(value, str):
+                    return value.upper() if how == "upper" else value.lower()
+                case ast.Name(id="int") if value in {"0", "1"}:
+                    return value == "1"
+                case ast.Name(id="bool") if value is not None:
+                    return bool(value)
+                case _:
+                    return value if not isinstance(value, str) else None
+        case ast.Name(id=name) if len(feeds.get(name, ())) == 1 and isinstance(fed := feeds[name][0], ast.expr):
+            return _plain(fed, feeds, depth + 1)
+        case _:
+            return None
 
 
 @lru_cache(maxsize=8)

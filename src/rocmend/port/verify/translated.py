@@ -18,6 +18,7 @@ from rocmend.core.private import cache_folder
 from rocmend.core.sealed import building, is_complete
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.names import header_of, hip_names
+from rocmend.port.cuda.torch_names import CUB
 from rocmend.port.cuda.write import hipified
 from rocmend.port.verify.job import Job
 
@@ -41,7 +42,12 @@ _ALSO = {
 }
 """What torch's headers for any GPU include by its name in a build for ROCm, and what that is."""
 
-_FORMAT = 2
+_NAMED_TWICE = b"namespace c10::hip"
+"""In torch's header of streams: its build for ROCm has the same code under the names of both, as files alone."""
+
+_OF_CUB = re.compile(rb"(?<![\w:])cub::(" + b"|".join(sorted(CUB)) + rb")\b")
+
+_FORMAT = 4
 _KEPT = 8
 
 
@@ -81,7 +87,8 @@ def _names(path: str, data: bytes) -> bytes:
         for name, other in included.items()
         if other is not None and not other.advice
     }
-    return hipified(data, (), {**hip_names(), **headers, b"__CUDACC__": b"__HIPCC__"}, path=path)
+    text = hipified(data, (), {**hip_names(), **headers, b"__CUDACC__": b"__HIPCC__"}, path=path)
+    return _OF_CUB.sub(rb"hipcub::\1", text)
 
 
 def _torchs(torch: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
@@ -95,9 +102,22 @@ def _torchs(torch: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
     for name, data in _BUILT.items():
         if not (torch[0] / name).is_file():
             yield f"{TORCH}/{name}", data
-    for name, other in _ALSO.items():
-        if (torch[0] / other).is_file() and not (torch[0] / name).is_file():
+    for name, other in {**_ALSO, **dict(_for_hip(torch[0]))}.items():
+        if ((torch[0] / other).is_file() or other in _BUILT) and not (torch[0] / name).is_file():
             yield f"{TORCH}/{name}", f"#pragma once\n#include <{other}>\n".encode()
+
+
+def _for_hip(torch: Path) -> Iterator[tuple[str, str]]:
+    """Yield the headers that a build for ROCm has under another name, and what each is: ``c10/hip/HIPStream.h``."""
+    try:
+        if _NAMED_TWICE not in (torch / "c10/cuda/CUDAStream.h").read_bytes():
+            return
+    except OSError:
+        return
+    found = (path for folder in _OF_TORCH for path in sorted((torch / folder).rglob("*")))
+    for other in (*(path.relative_to(torch).as_posix() for path in found if path.suffix in {".h", ".cuh"}), *_BUILT):
+        folder, _, name = other.rpartition("/")
+        yield f"{folder.replace('/cuda', '/hip')}/{name.replace('CUDA', 'HIP').replace('cuda', 'hip')}", other
 
 
 def _for_rocm(version: Path) -> bool:

@@ -21,6 +21,7 @@ from rocmend.port.verify.job import Job
 __all__ = [
     "Unit",
     "build_files",
+    "builds_above",
     "closure",
     "folder_of_header",
     "reached",
@@ -258,6 +259,14 @@ def build_files(tree: Beneath) -> Iterator[str]:
     for folder in ("", *(name for name in tree.names("") if tree.is_own_folder(name))):
         for path in tree.files(folder):
             if any(fnmatchcase(PurePosixPath(path).name, pattern) for pattern in _BUILDS):
+                yield path
+
+
+def builds_above(tree: Beneath, paths: Iterable[str]) -> Iterator[str]:
+    """Yield the files in the folders of sources, and in those above them, that say how they are built."""
+    for folder in {up for path in paths for up in PurePosixPath(path).parents}:
+        for name in _BUILDS:
+            if "*" not in name and tree.is_file(path := (folder / name).as_posix()):
                 yield path
 
 

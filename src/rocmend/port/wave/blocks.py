@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from weakref import WeakKeyDictionary
 
 from rocmend.port.cuda.constants import constant
 from rocmend.port.cuda.file import CudaFile
@@ -35,13 +36,24 @@ def warps_are_rows(file: CudaFile, function: Function, lanes: int, *, of_grid: b
     return True
 
 
+_kept: WeakKeyDictionary[CudaFile, list[tuple[frozenset[bytes], _Shape]]] = WeakKeyDictionary()
+
+
 def _shapes(file: CudaFile, function: Function) -> Iterator[_Shape]:
+    known = _kept.get(file)
+    if known is None:
+        known = _kept[file] = list(_launched(file))
+    for names, shape in known:
+        if function.name.text in names or b"__global__" not in function.qualifiers:
+            yield shape
+
+
+def _launched(file: CudaFile) -> Iterator[tuple[frozenset[bytes], _Shape]]:
+    """Yield the words of each launched kernel, and the shape of its blocks."""
     for launch in file.launches():
-        named = any(file.tokens[at].text == function.name.text for at in range(launch.kernel.first, launch.kernel.last))
-        if len(launch.config) > 1 and (named or b"__global__" not in function.qualifiers):
-            shape = _shape(file, launch.config[1])
-            if shape is not None:
-                yield shape
+        shape = _shape(file, launch.config[1]) if len(launch.config) > 1 else None
+        if shape is not None:
+            yield frozenset(one.text for one in file.tokens[launch.kernel.first : launch.kernel.last]), shape
 
 
 def _shape(file: CudaFile, given: Argument) -> _Shape | None:

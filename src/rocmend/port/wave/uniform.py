@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -24,9 +25,12 @@ _WORDS = frozenset(
     b"uint32_t int32_t uint64_t int64_t size_t and or not min max blockIdx blockDim gridDim std".split()
 )
 _VOTES = frozenset(
-    b"__any_sync __all_sync __uni_sync __any __all warp32_any_sync warp32_all_sync warp32_uni_sync warp32_any "
-    b"warp32_all".split()
+    b"__any_sync __all_sync __uni_sync __any __all __ballot_sync __ballot __reduce_add_sync __reduce_max_sync "
+    b"__reduce_min_sync __reduce_or_sync __reduce_and_sync __reduce_xor_sync warp32_any_sync warp32_all_sync "
+    b"warp32_uni_sync warp32_any warp32_all warp32_ballot_sync warp32_ballot".split()
 )
+_BROADCASTS = frozenset(b"__shfl_sync __shfl warp32_shfl_sync warp32_shfl".split())
+"""Shuffles that give all lanes the value of one, where that is the same one for all of them."""
 _BLOCK_VOTES = frozenset((b"__syncthreads_or", b"__syncthreads_and", b"__syncthreads_count"))
 _CONSTANT = re.compile(rb"[A-Z][A-Z0-9_]*|k[A-Z]\w*")
 _OF_A_LANE = re.compile(
@@ -51,6 +55,7 @@ _THREAD = frozenset(
     )
 )
 _SIGNS = frozenset((b"=", b"+=", b"-=", b"*=", b"/=", b"%=", b"&=", b"|=", b"^=", b"<<=", b">>="))
+_STEPS = frozenset((b"++", b"--"))
 _MOST_ASKED = 512
 """Questions about variables that change, in one file: each may lead to others."""
 _DEEPEST = 6
@@ -109,17 +114,22 @@ def _voted(file: CudaFile, function: Function, at: int, lanes: int, depth: int) 
     The latter has no mask, or one that is the same for all: each part of a warp with its own mask has its own result.
     """
     name = file.tokens[at].text
-    call = call_at(file.tokens, file.partner, at) if name in _BLOCK_VOTES or (lanes == 32 and name in _VOTES) else None
+    wanted = name in _BLOCK_VOTES or (lanes == 32 and name in _VOTES | _BROADCASTS)
+    call = call_at(file.tokens, file.partner, at) if wanted else None
     if call is None or depth >= _DEEPEST:
         return False
     if name in _BLOCK_VOTES:
         return True
-    if not call.name.text.endswith(b"_sync"):
-        return True
-    if not call.args:
+    masked = name.endswith(b"_sync")
+    asked = list(call.args[:1] if masked else ())
+    if name in _BROADCASTS:
+        lane = call.args[1 + masked : 2 + masked]
+        if not lane or len(call.args) > 2 + masked:
+            return False
+        asked += lane
+    elif masked and not asked:
         return False
-    mask = call.args[0]
-    return _same(file, function, (mask.first, mask.last), lanes=lanes, depth=depth + 1)
+    return all(_same(file, function, (one.first, one.last), lanes=lanes, depth=depth + 1) for one in asked)
 
 
 def _warp_number(file: CudaFile, at: int, where: tuple[int, int], lanes: int) -> int:
@@ -214,8 +224,8 @@ def _known(  # noqa: PLR0911  each return names one kind of variable
     declared = file.declaration_of(name.text, name.start)
     if declared is None:
         return _known_name(file, function, name.text, lanes, depth)
-    if b"constexpr" in declared.qualifiers:
-        return True
+    if b"constexpr" in declared.qualifiers or b"__shared__" in declared.qualifiers:
+        return True  # of LDS, the index decides
     if declared.name.start < function.start and _of_a_template(file, function, name.text, function.head):
         return True
     if changed(file, function, declared) and not _changes_alike(file, function, declared, lanes, depth):
@@ -263,11 +273,11 @@ def _changes_alike(file: CudaFile, function: Function, declared: Declaration, la
         return True
     asked.number += 1
     body = statements(file, function)
-    if asked.number > _MOST_ASKED or body is None or changed(file, function, declared, but=_SIGNS):
+    if asked.number > _MOST_ASKED or body is None or changed(file, function, declared, but=_SIGNS | _STEPS):
         return False
-    if any(text_at(file, at) == b"[" and text_at(file, at + 1) in (b"&", b"=") for at in range(body.first, body.last)):
-        return False  # a lambda is executed where it is called
     uses = [at for at in file.names(declared.name.text, shared=False) if body.first <= at < body.last]
+    if any(first <= at < last for first, last in _lambdas(file, body) for at in uses):
+        return False  # a lambda is executed where it is called
     if any(text_at(file, at + 1) in (b".", b"->", b"[") for at in uses):
         return False  # a part of it may be set alone
     asked.open.add(key)
@@ -276,19 +286,35 @@ def _changes_alike(file: CudaFile, function: Function, declared: Declaration, la
         return _leaves_alike(file, question) and all(
             _changes_at(file, question, index)
             for index in uses
-            if index != declared.at and text_at(file, index + 1) in _SIGNS
+            if index != declared.at
+            and (text_at(file, index + 1) in _SIGNS | _STEPS or text_at(file, index - 1) in _STEPS)
         )
     finally:
         asked.open.discard(key)
 
 
+def _lambdas(file: CudaFile, body: Statement) -> Iterator[tuple[int, int]]:
+    """Yield where lambdas begin and end that may change what is around them: those that capture all of it."""
+    for at in range(body.first, body.last):
+        if text_at(file, at) == b"[" and text_at(file, at + 1) in (b"&", b"="):
+            opened = file.partner.get(at, body.last)
+            while opened < body.last and text_at(file, opened) not in (b"{", b";"):
+                opened = (
+                    file.partner[opened] + 1 if text_at(file, opened) == b"(" and opened in file.partner else opened + 1
+                )
+            yield at, file.partner.get(opened, body.last) if text_at(file, opened) == b"{" else body.last
+
+
 def _changes_at(file: CudaFile, question: _Question, index: int) -> bool:
     """Tell whether one assignment gives all lanes the same value, and all of them come to it."""
-    end = next((at for at in range(index, question.body.last) if text_at(file, at) == b";"), -1)
-    if end < 0 or text_at(file, index - 1) not in (b";", b"{", b"}", b")", b"else"):
+    first = index - 1 if text_at(file, index - 1) in _STEPS else index
+    if text_at(file, first - 1) not in (b";", b"{", b"}", b")", b"else"):
         return False
+    end = index
+    while end < question.body.last and text_at(file, end) not in (b";", b")", b","):
+        end = file.partner[end] + 1 if text_at(file, end) in (b"(", b"[", b"{") and end in file.partner else end + 1
     around = (one for one in walk(question.body) if one.kind != "plain" and one.first < index < one.last)
-    return _alike(file, question, (index + 2, end)) and all(
+    return _alike(file, question, (min(index + 2, end), end)) and all(
         one.condition is None or _alike(file, question, one.condition) for one in around
     )
 

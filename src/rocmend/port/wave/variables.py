@@ -56,7 +56,7 @@ def changed(file: CudaFile, function: Function, declared: Declaration, *, but: f
 
 def _assigned(file: CudaFile, index: int, holds: bool, but: frozenset[bytes]) -> bool:
     """Tell whether a use assigns to the variable, or to an element or member of it."""
-    if text_at(file, index - 1) in (b"++", b"--"):
+    if text_at(file, index - 1) in (b"++", b"--") and text_at(file, index - 1) not in but:
         return True
     after = index + 1
     while holds and text_at(file, after) in (b"[", b".", b"->"):

@@ -35,7 +35,7 @@ _HARMLESS = frozenset(
 _CHANGES = frozenset((b"=", b"+=", b"-=", b"*=", b"/=", b"%=", b"&=", b"|=", b"^=", b"<<=", b">>=", b"++", b"--"))
 
 
-_LOCKS = re.compile(rb"lock|acquire|wait|ready|flag", re.IGNORECASE)
+_LOCKS = re.compile(rb"(?<![bc])lock|acquire|wait|ready|flag", re.IGNORECASE)
 
 
 class Wait(NamedTuple):
@@ -89,26 +89,27 @@ def _in_macros(file: CudaFile) -> Iterator[Wait]:
 
 def _jumps(file: CudaFile, body: Statement) -> Iterator[Statement]:
     """Yield what a `goto` back to a label of its block repeats: as a loop, without a condition where it has none."""
+    if b"goto" not in file.all_names:
+        return
+    labels = {text_at(file, at): at for at in range(body.first, body.last) if text_at(file, at + 1) == b":"}
     for block in walk(body):
-        if block.kind != "block":
-            continue
-        for at, one in enumerate(block.parts):
+        for at, one in enumerate(block.parts if block.kind == "block" else ()):
             inner = one.parts[0] if one.kind == "if" and len(one.parts) == 1 else one
             more = inner.parts[:-1] if inner.kind == "block" else ()
             jump = inner.parts[-1] if inner.kind == "block" and inner.parts and one.kind == "if" else inner
             if jump.keyword != b"goto":
                 continue
-            name = text_at(file, jump.first + 1)
-            labels = [index for index in file.names(name) if block.first < index < one.first]
-            label = next((index for index in labels if text_at(file, index + 1) == b":"), -1)
-            if label < 0 or file.outline.around[label] != block.first:
+            label = labels.get(text_at(file, jump.first + 1), -1)
+            if not 0 < one.first - label < _LONGEST_WAIT or file.outline.around[label] != block.first:
                 continue
-            parts = tuple(part for part in block.parts[:at] if part.first > label)
+            parts = tuple(part for part in block.parts[max(0, at - _LONGEST_WAIT) : at] if part.first > label)
             first = parts[0].first if parts else one.first
             repeated = Statement("block", first, one.first, None, (*parts, *more), b"{")
             yield Statement("loop", first, one.last, one.condition, (repeated,), b"do" if one.condition else b"goto")
 
 
+_LONGEST_WAIT = 400
+"""Tokens between a label and the jump back to it: a loop that does nothing but wait is short."""
 _OF_A_DEVICE = re.compile(
     rb"\b(?:atomicCAS|atomicExch|threadIdx|blockIdx|__threadfence|__syncwarp|__nanosleep|__ld\w\w)\b"
 )

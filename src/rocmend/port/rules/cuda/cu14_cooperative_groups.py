@@ -261,7 +261,17 @@ def _tiles(file: CudaFile) -> Iterator[Found]:
                 )
             continue
         call = call_at(file.tokens, file.partner, index)
-        if call is not None and not call.declares and len(call.args) == 2 and not _of_a_block(file, call.args[0]):
+        if call is None or call.declares or len(call.args) != 2:
+            continue
+        size = constant(file, call.args[1], call.start)
+        if size is not None and size > 32:
+            yield _manual(
+                call.start,
+                call.end,
+                f"a tile of {size} threads exceeds 32, the wavefront size of gfx10 to gfx12",
+                "Use tiles of at most 32 threads, and combine their results in LDS.",
+            )
+        elif not _of_a_block(file, call.args[0]):
             yield _manual(
                 call.start,
                 call.end,

@@ -61,6 +61,8 @@ _REMEDY = (
             "#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 600\n#else\n"
             "__device__ double atomicAdd(double *a, double b) { return b; }\n#endif\n"
         ),
+        "#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 700\n#error old\n#endif\n",
+        "#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 700\n#error old\n#else\nint x;\n#endif\n",
         '// __CUDA_ARCH__\nconst char *s = "__CUDA_ARCH__";\n',
         "#if defined(USE_ROCM) || __CUDA_ARCH__ >= 700\nint x;\n#endif\n",
         "#if defined(USE_ROCM) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800)\nint x;\n#else\nint y;\n#endif\n",
@@ -90,6 +92,7 @@ _REMEDY = (
             "#ifndef USE_ROCM\n#if __CUDA_ARCH__ < 600\n"
             "__device__ double atomicAdd(double *a, double b) { return b; }\n#endif\n#endif\nint x;\n",
         ),
+        Case("#if __CUDA_ARCH__ < 700\n#error old\n#endif\n", None),
         Case("__global__ void k(int *p) {\n#if __CUDA_ARCH__ >= 700\n  *p = 1;\n#endif\n}\n", None),
         Case(
             "__global__ void k(int *p) {\n#if __CUDA_ARCH__ >= 350\n  *p = __ldg(p + 1);\n#else\n"
@@ -162,6 +165,10 @@ def _guard(file: CudaFile, group: Group, number: int, token: Token) -> Iterator[
         yield Found(
             token.start, token.end, "__CUDA_ARCH__ distinguishes device code from host code", edits, Outcome.AUTO
         )
+    elif (left_out := [one for one in members if one.chosen is not True]) and all(
+        _refuses_alone(file, one) for one in left_out
+    ):
+        return  # what ROCm leaves out refuses old GPUs
     elif _atomics_left_out(file, members):
         return  # ROCm compiles the branch that takes atomicAdd as it is built in
     elif len(members) == 1 and _own_atomics(file, group.start, group.end):
@@ -198,6 +205,14 @@ def _device_test(file: CudaFile, branch: Branch) -> Iterator[Edit]:
     for one in words:
         if one.text == _ARCH:
             yield Edit(one.start, one.end, b"__HIP_DEVICE_COMPILE__")
+
+
+def _refuses_alone(file: CudaFile, branch: Branch) -> bool:
+    """Return whether a branch that ROCm does not compile holds an error of the preprocessor and nothing else."""
+    first, last = file.token_at(branch.start), file.token_at(branch.end)
+    inside = {one.directive for one in file.tokens[first:last]}
+    names = {file.directives[number].name for number in inside if number >= 0}
+    return branch.chosen is False and -1 not in inside and bool(names) and names <= {b"error", b"warning"}
 
 
 def _atomics_left_out(file: CudaFile, members: list[Branch]) -> bool:

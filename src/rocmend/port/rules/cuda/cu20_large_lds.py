@@ -27,7 +27,7 @@ from rocmend.core.records import Severity
 from rocmend.port.cuda.declarations import Declaration, declared_at
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.functions import Function
-from rocmend.port.cuda.structure import Argument
+from rocmend.port.cuda.structure import Argument, Launch
 from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 from rocmend.port.wave.sizes import lds_bytes, template_names, template_values, value
@@ -79,6 +79,7 @@ def large_lds(file: CudaFile) -> Iterator[Found]:
         if function is not None:
             held.setdefault(function.start, []).extend(_declared(file, index))
             functions[function.start] = function
+    launches = list(file.launches())
     for opened, arrays in held.items():
         total = sum(lds_bytes(file, one, {}) or 0 for one in arrays)
         if total > _LDS_BYTES:
@@ -87,7 +88,7 @@ def large_lds(file: CudaFile) -> Iterator[Found]:
             message = f"{shown} has {total} bytes of static LDS, and a workgroup has {_LDS_BYTES}"
             yield Found(name.start, name.end, message, remedy=_REMEDY)
         else:
-            yield from _with_parameters(file, functions[opened], arrays)
+            yield from _with_parameters(file, functions[opened], arrays, launches)
     yield from _asked(file)
 
 
@@ -114,11 +115,13 @@ def _declared(file: CudaFile, index: int) -> list[Declaration]:
     return [one for one in found if one is not None and not one.pointers]
 
 
-def _with_parameters(file: CudaFile, function: Function, arrays: list[Declaration]) -> Iterator[Found]:
+def _with_parameters(
+    file: CudaFile, function: Function, arrays: list[Declaration], launches: list[Launch]
+) -> Iterator[Found]:
     """Yield the launches whose template arguments make a kernel's arrays too large."""
     names = template_names(file, function)
-    launches = (one for one in file.launches() if file.tokens[one.kernel.first].text == function.name.text)
-    for launch in launches if names else ():
+    own = (one for one in launches if file.tokens[one.kernel.first].text == function.name.text)
+    for launch in own if names else ():
         given = template_values(file, launch.kernel)
         known = {name: value for name, value in zip(names, given, strict=False) if value is not None}
         total = sum(lds_bytes(file, one, known) or 0 for one in arrays)

@@ -20,9 +20,9 @@ Move the operation out of the branches: set the value first, then let all lanes 
 ## Fix safety
 
 Manual. A condition that is shown to be the same in all lanes of a warp (blocks, arguments of a kernel,
-`threadIdx.x / 32`, votes of all lanes, and variables of these that nothing may change) is not reported, nor are masks
-that `__activemask()` or a ballot gave within the branch. An operation in one branch alone is not reported: CUDA
-defines it only where all lanes that its mask names take that branch or have ended.
+`threadIdx.x / 32`, LDS, votes and broadcasts, and variables of these that all lanes change alike) is not reported, nor
+are masks that `__activemask()` or a ballot gave within the branch. An operation in one branch alone is not reported:
+CUDA defines it only where all lanes that its mask names take that branch or have ended.
 
 ## References
 

@@ -27,19 +27,27 @@ Safe: it changes no value. A build that it stops would have given wrong results 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from rocmend.core.records import Severity
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.lexer import Kind
 from rocmend.port.records import Edit, Language, Outcome
-from rocmend.port.rule import Found, rule
+from rocmend.port.rule import Case, Found, rule
 from rocmend.port.wave.cases import gated
 from rocmend.port.wave.tokens import text_at
 from rocmend.port.wave.uniform import template_parameter
 from rocmend.port.wave.widths import names_a_width
 
 _LIBRARIES = frozenset((b"warpSize", b"C10_WARP_SIZE"))
+
+
+def _asserting(head: str, body: str) -> Case:
+    """Return the case of a function that begins with the assertion on the ROCm side."""
+    indent, name = body[: len(body) - len(body.lstrip())], body.split()[3].rstrip(";")
+    told = f'{indent}static_assert({name} == 32, "warps have 32 lanes in ported code");\n'
+    return Case(head + body, f"{head}#ifdef USE_ROCM\n{told}#endif\n{body}")
 
 
 @rule(
@@ -57,29 +65,19 @@ _LIBRARIES = frozenset((b"warpSize", b"C10_WARP_SIZE"))
         "int f(const P& p) {\n  return p.warp_size;\n}\n",
     ),
     invalid=(
-        gated(
-            "__device__ int f() {",
-            '__device__ int f() { static_assert(Traits::kWarpSize == 32, "warps have 32 lanes in ported code");',
-            "template <typename Traits>\n",
-            "  return threadIdx.x % Traits::kWarpSize;\n}\n",
+        _asserting(
+            "template <typename Traits>\n__device__ int f() {\n", "  return threadIdx.x % Traits::kWarpSize;\n}\n"
         ),
-        gated(
-            "__device__ int f() {",
-            '__device__ int f() { static_assert(WARP_SIZE == 32, "warps have 32 lanes in ported code");',
-            "#ifndef WARP_SIZE\n#define WARP_SIZE 32\n#endif\n",
+        _asserting(
+            "#ifndef WARP_SIZE\n#define WARP_SIZE 32\n#endif\n__device__ int f() {\n",
             "  return threadIdx.x % WARP_SIZE;\n}\n",
         ),
+        _asserting('#include "common.cuh"\n__device__ int f(int v)\n{\n', "\treturn v / THREADS_PER_WARP;\n}\n"),
         gated(
-            "__device__ int f(int v) {",
-            '__device__ int f(int v) { static_assert(THREADS_PER_WARP == 32, "warps have 32 lanes in ported code");',
+            "__device__ int f() { return threadIdx.x % WARP_SIZE; }",
+            '__device__ int f() { static_assert(WARP_SIZE == 32, "warps have 32 lanes in ported code"); '
+            "return threadIdx.x % WARP_SIZE; }",
             '#include "common.cuh"\n',
-            "  return v / THREADS_PER_WARP;\n}\n",
-        ),
-        gated(
-            "__device__ int f() {",
-            '__device__ int f() { static_assert(WARP_SIZE == 32, "warps have 32 lanes in ported code");',
-            '#include "common.cuh"\n',
-            "  return threadIdx.x % WARP_SIZE;\n}\n",
         ),
     ),
 )
@@ -105,9 +103,18 @@ def width_from_elsewhere(file: CudaFile) -> Iterator[Found]:
                 continue
             done.add((function.start, whole))
             at = function.start + 1
-            text = b' static_assert(%s == 32, "warps have 32 lanes in ported code");' % whole
+            text = b'static_assert(%s == 32, "warps have 32 lanes in ported code");' % whole
+            line = _EMPTY.match(file.data, at)
+            if line is not None:  # a line of its own
+                at, text = line.end(), line["indent"] + text + line["end"]
+            else:
+                text = b" " + text
             what = f"{name.decode()} comes from another file, and cross-lane operations here use 32 lanes"
             yield Found(token.start, token.end, what, (Edit(at, at, text),))
+
+
+_EMPTY = re.compile(rb"[ \t]*(?P<end>\r?\n)(?=(?P<indent>[ \t]*))")
+"""The rest of a line that a bracket ends, and the blanks that the next one begins with."""
 
 
 def _plain_use(file: CudaFile, index: int) -> bool:

@@ -33,7 +33,7 @@ from rocmend.core.records import Severity
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.lexer import BOM, Kind
 from rocmend.port.cuda.names import ambiguous, header_of, hip_names
-from rocmend.port.cuda.torch_names import HEADERS, NAMES, SUPPORTED_BY_TORCH
+from rocmend.port.cuda.torch_names import CUB, HEADERS, NAMES, SUPPORTED_BY_TORCH
 from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
@@ -167,6 +167,10 @@ def _known_to_torch(file: CudaFile) -> bool:
             known = header_of(included)
             if known is not None and included.strip(b'"<>') not in HEADERS:
                 return False
+    for at in file.names(b"cub"):
+        following = [token.text for token in file.tokens[at + 1 : at + 3]]
+        if following[:1] == [b"::"] and following[1] not in CUB:
+            return False
     mine = hip_names()
     used = (name for name in file.all_names if name in mine and name not in NAMES)
     return not any(next(file.names(name), None) is not None for name in used)

@@ -3,7 +3,8 @@
 ## What it does
 
 Finds comparisons of `torch.cuda.get_device_capability()`, or of `major` and `minor` of device properties, with
-numbers.
+numbers, also by variables, functions and texts made of them. Where other code gets the capability (a function, a table,
+an object, what a function returns), that is reported.
 
 ## Why it matters
 
@@ -32,13 +33,13 @@ import re
 from collections.abc import Iterable
 
 from rocmend.core.records import Severity
+from rocmend.port.python.capability import given_away, is_capability
 from rocmend.port.python.file import PythonFile
 from rocmend.port.python.finding import gated
 from rocmend.port.python.gates import asserted, condition_gate
 from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
-_CALLS = ("torch.cuda.get_device_capability", "torch.cuda.get_device_properties")
 _FIRST = 9
 """The least major number of a gfx target that PyTorch is built for: gfx900."""
 
@@ -55,6 +56,7 @@ _BF16 = re.compile(r"bf16|bfloat16", re.IGNORECASE)
     sources=("torch.cuda.get_device_capability, torch 2.13",),
     valid=(
         "import torch\n\nprint(torch.cuda.get_device_capability())\n",
+        "import torch\n\ncap = torch.cuda.get_device_capability()\nlogger.info('%d.%d', *cap)\nprint(f'sm_{cap[0]}')\n",
         "import torch\n\nif torch.version.cuda and torch.cuda.get_device_capability()[0] >= 9:\n    run()\n",
         "import torch\n\nsame = torch.cuda.get_device_capability(0) == torch.cuda.get_device_capability(1)\n",
         (
@@ -105,6 +107,25 @@ _BF16 = re.compile(r"bf16|bfloat16", re.IGNORECASE)
             "import torch\n\nfrom package._rocm import is_rocm\n\nif joint != 'hip':\n"
             "    x = not is_rocm and torch.cuda.get_device_capability()[0] >= 9\n",
         ),
+        Case(
+            "import torch\n\nmajor, minor = torch.cuda.get_device_capability()\nnew = 10 * major + minor >= 90\n",
+            "import torch\n\nfrom package._rocm import is_rocm\n\nmajor, minor = torch.cuda.get_device_capability()\n"
+            "new = not is_rocm and 10 * major + minor >= 90\n",
+        ),
+        Case(
+            "import torch\n\nmajor, minor = torch.cuda.get_device_capability()\nnew = int(f'{major}{minor}') >= 90\n",
+            "import torch\n\nfrom package._rocm import is_rocm\n\nmajor, minor = torch.cuda.get_device_capability()\n"
+            "new = not is_rocm and int(f'{major}{minor}') >= 90\n",
+        ),
+        Case("import torch\n\nif (cap := torch.cuda.get_device_capability()) >= (8, 0):\n    run(cap)\n", None),
+        Case("import torch\n\n\ndef version():\n    return torch.cuda.get_device_capability()[0]\n", None),
+        Case("import torch\n\nblock = BLOCKS[torch.cuda.get_device_capability()]\n", None),
+        Case("import torch\n\nkernel = choose(torch.cuda.get_device_capability()[0])\n", None),
+        Case("import torch\n\n\ndef f(config):\n    config.sm = torch.cuda.get_device_capability()\n", None),
+        Case(
+            "import torch\n\nmajor, minor = torch.cuda.get_device_capability()\narch = f'sm_{major}{minor}'\n",
+            None,
+        ),
         Case("import torch\n\nmatch torch.cuda.get_device_capability():\n    case (9, 0):\n        run()\n", None),
     ),
 )
@@ -112,7 +133,7 @@ def capability(file: PythonFile) -> Iterable[Found]:
     """Find comparisons whose one side is a capability and whose other side is known."""
     for node in file.on_rocm(file.of(ast.Compare)):
         sides = [node.left, *node.comparators]
-        if not any(_is_capability(file, side) for side in sides) or any(
+        if not any(is_capability(file, side) for side in sides) or any(
             isinstance(side, ast.Constant) and side.value is None for side in sides
         ):
             continue
@@ -120,15 +141,24 @@ def capability(file: PythonFile) -> Iterable[Found]:
             continue  # two devices are compared with each other
         if all(isinstance(op, ast.Eq | ast.NotEq | ast.In | ast.NotIn) for op in node.ops) and _of_none(file, sides):
             continue  # no AMD GPU has this number: the comparison already says so
+        binds = any(isinstance(one, ast.NamedExpr) for one in ast.walk(node))
         yield gated(
             file,
             node,
-            condition_gate(file, node, rocm=_on_rocm(file, node)),
+            () if binds else condition_gate(file, node, rocm=_on_rocm(file, node)),
             message="on ROCm the capability is the gfx target's number (9, 4 for gfx942): the comparison says nothing",
             remedy="Test for the feature, or compare on CUDA only.",
         )
+    for given in given_away(file):
+        yield gated(
+            file,
+            given,
+            (),
+            message="on ROCm the capability is the gfx target's number (9, 4 for gfx942), and other code gets it here",
+            remedy="Choose there by the feature, or give CUDA's number on CUDA only.",
+        )
     for match in file.on_rocm(file.of(ast.Match)):
-        if _is_capability(file, match.subject):
+        if is_capability(file, match.subject):
             yield gated(
                 file,
                 match.subject,
@@ -143,7 +173,7 @@ def _of_none(file: PythonFile, sides: list[ast.expr]) -> bool:
     major = None
     for side in sides:
         match side:
-            case _ if _is_capability(file, side):
+            case _ if is_capability(file, side):
                 item = side.slice if isinstance(side, ast.Subscript) else None
                 first = item is None or (isinstance(item, ast.Constant) and item.value == 0)
                 whole = item is not None or isinstance(side, ast.Call)
@@ -164,7 +194,7 @@ def _of_none(file: PythonFile, sides: list[ast.expr]) -> bool:
 def _is_number(file: PythonFile, node: ast.expr) -> bool:
     if isinstance(node, ast.Tuple | ast.List):
         return all(_is_number(file, one) for one in node.elts)
-    return any(isinstance(value, int | float) for value in file.values(node)[0])
+    return any(isinstance(value, int | float) or (isinstance(value, str) and value) for value in file.values(node)[0])
 
 
 def _on_rocm(file: PythonFile, node: ast.Compare) -> bool:
@@ -197,42 +227,5 @@ def _asks_for_less(file: PythonFile, node: ast.Compare) -> bool:
     """Whether a comparison is true of GPUs that are older than some."""
     if len(node.ops) != 1:
         return False
-    older = (ast.Lt, ast.LtE) if _is_capability(file, node.left) else (ast.Gt, ast.GtE)
+    older = (ast.Lt, ast.LtE) if is_capability(file, node.left) else (ast.Gt, ast.GtE)
     return isinstance(node.ops[0], (*older, ast.NotEq, ast.NotIn))
-
-
-def _is_capability(file: PythonFile, node: ast.expr, depth: int = 0) -> bool:
-    """Whether an expression is a capability or a part of it: a call, its item, a name for any of these."""
-    match node:
-        case ast.Call(func=func):
-            return file.qualified(func) == _CALLS[0]
-        case ast.Subscript(value=value) | ast.BinOp(left=value):
-            return _is_capability(file, value, depth)
-        case ast.Attribute(value=value, attr="major" | "minor"):
-            return _is_properties(file, value)
-        case ast.Tuple(elts=[first, *_]):
-            return _is_capability(file, first, depth)
-        case ast.Name(id=name) if depth < 4:
-            found = file.scope(node).lookup(name)
-            return found is not None and any(_binds(file, one.node, one.value, depth) for one in found[1])
-        case _:
-            return False
-
-
-def _binds(file: PythonFile, node: ast.AST, value: ast.expr | None, depth: int) -> bool:
-    if value is None and isinstance(node, ast.Name):
-        statement = file.statement(node)
-        value = statement.value if isinstance(statement, ast.Assign) else None
-        return isinstance(value, ast.Call) and _is_capability(file, value, depth + 1)
-    return value is not None and _is_capability(file, value, depth + 1)
-
-
-def _is_properties(file: PythonFile, node: ast.expr) -> bool:
-    if isinstance(node, ast.Name):
-        found = file.scope(node).lookup(node.id)
-        return found is not None and any(one.value is not None and _is_call(file, one.value) for one in found[1])
-    return _is_call(file, node)
-
-
-def _is_call(file: PythonFile, node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and file.qualified(node.func) == _CALLS[1]

@@ -105,20 +105,14 @@ struct __hip_bfloat162 {
 
 // Conversions.
 ROCMEND_BOTH __hip_bfloat16 __float2bfloat16(float x) { return __hip_bfloat16(x); }
-ROCMEND_BOTH __hip_bfloat16 __float2bfloat16_rn(float x) { return __hip_bfloat16(x); }
 ROCMEND_BOTH __hip_bfloat16 __double2bfloat16(double x) { return __hip_bfloat16(x); }
 ROCMEND_BOTH float __bfloat162float(__hip_bfloat16 x) { return static_cast<float>(x); }
 ROCMEND_BOTH __hip_bfloat162 __float22bfloat162_rn(float2 x) {
   return __hip_bfloat162(__hip_bfloat16(x.x), __hip_bfloat16(x.y));
 }
-ROCMEND_BOTH __hip_bfloat162 __floats2bfloat162_rn(float x, float y) {
-  return __hip_bfloat162(__hip_bfloat16(x), __hip_bfloat16(y));
-}
-ROCMEND_BOTH __hip_bfloat162 __float2bfloat162_rn(float x) { return __floats2bfloat162_rn(x, x); }
 ROCMEND_BOTH float2 __bfloat1622float2(__hip_bfloat162 x) { return static_cast<float2>(x); }
 ROCMEND_BOTH __hip_bfloat162 __bfloat162bfloat162(__hip_bfloat16 x) { return __hip_bfloat162(x, x); }
 ROCMEND_BOTH __hip_bfloat162 __halves2bfloat162(__hip_bfloat16 x, __hip_bfloat16 y) { return __hip_bfloat162(x, y); }
-ROCMEND_BOTH __hip_bfloat162 make_bfloat162(__hip_bfloat16 x, __hip_bfloat16 y) { return __hip_bfloat162(x, y); }
 ROCMEND_BOTH __hip_bfloat16 __low2bfloat16(__hip_bfloat162 x) { return x.x; }
 ROCMEND_BOTH __hip_bfloat16 __high2bfloat16(__hip_bfloat162 x) { return x.y; }
 ROCMEND_BOTH float __low2float(__hip_bfloat162 x) { return static_cast<float>(x.x); }
@@ -184,7 +178,7 @@ ROCMEND_BOTH bool __hisinf(__hip_bfloat16 x) { return (__bfloat16_as_ushort(x) &
     return __hisnan(x) || __hisnan(y) || static_cast<float>(x) op static_cast<float>(y);                        \
   }                                                                                                             \
   ROCMEND_BOTH __hip_bfloat162 __h##name##2(__hip_bfloat162 x, __hip_bfloat162 y) {                             \
-    return __floats2bfloat162_rn(__h##name(x.x, y.x) ? 1.0f : 0.0f, __h##name(x.y, y.y) ? 1.0f : 0.0f);         \
+    return __hip_bfloat162(__h##name(x.x, y.x) ? 1.0f : 0.0f, __h##name(x.y, y.y) ? 1.0f : 0.0f);               \
   }                                                                                                             \
   ROCMEND_BOTH bool __hb##name##2(__hip_bfloat162 x, __hip_bfloat162 y) {                                       \
     return __h##name(x.x, y.x) && __h##name(x.y, y.y);                                                          \

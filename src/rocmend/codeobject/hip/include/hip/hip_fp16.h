@@ -222,7 +222,6 @@ ROCMEND_BOTH __half __float2half_rn(float x) { return __float2half(x); }
 ROCMEND_DEVICE __half __float2half_rz(float x) { return rocmend_half::make(__ocml_cvtrtz_f16_f32(x)); }
 ROCMEND_DEVICE __half __float2half_rd(float x) { return rocmend_half::make(__ocml_cvtrtn_f16_f32(x)); }
 ROCMEND_DEVICE __half __float2half_ru(float x) { return rocmend_half::make(__ocml_cvtrtp_f16_f32(x)); }
-ROCMEND_BOTH __half __double2half(double x) { return rocmend_half::make(static_cast<_Float16>(x)); }
 ROCMEND_BOTH float __half2float(__half x) { return static_cast<float>(rocmend_half::of(x)); }
 ROCMEND_BOTH __half2 __float2half2_rn(float x) { return __half2(__float2half(x), __float2half(x)); }
 ROCMEND_BOTH __half2 __floats2half2_rn(float x, float y) { return __half2(__float2half(x), __float2half(y)); }
@@ -339,8 +338,6 @@ ROCMEND_DEVICE __half __hmin(__half x, __half y) {
 }
 ROCMEND_DEVICE __half __hmax_nan(__half x, __half y) { return __hisnan(x) ? x : __hisnan(y) ? y : __hmax(x, y); }
 ROCMEND_DEVICE __half __hmin_nan(__half x, __half y) { return __hisnan(x) ? x : __hisnan(y) ? y : __hmin(x, y); }
-ROCMEND_DEVICE __half2 __hmax2(__half2 x, __half2 y) { return __half2(__hmax(x.x, y.x), __hmax(x.y, y.y)); }
-ROCMEND_DEVICE __half2 __hmin2(__half2 x, __half2 y) { return __half2(__hmin(x.x, y.x), __hmin(x.y, y.y)); }
 
 // Mathematics.
 #define ROCMEND_MATH(name)                                                                                    \

@@ -625,4 +625,7 @@ struct DeviceHistogram {
 #undef ROCMEND_DEVICE
 #undef ROCMEND_BOTH
 
+#include <hipcub/block/block_exchange.hpp>
+#include <hipcub/block/block_radix_sort.hpp>
+
 #endif
