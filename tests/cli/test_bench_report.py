@@ -88,6 +88,13 @@ def test_figures_of_a_busy_machine_are_no_answer_and_the_report_warns(installed:
     assert 'class="card good' not in text
     data = json.loads(installed("report", "--store", str(path), "--json").out)["data"]
     assert (shown.code, data["conclusions"]) == (0, [])
+    with Store.open(path) as made:
+        idle = msgspec.structs.replace(kept, waited=(), case=msgspec.structs.replace(
+            case, id="memory/host/copy/1024", parameters={**case.parameters, "bytes": 1024}))  # fmt: skip
+        made.add(evidence_of(idle, "bench-memory-20260131-120000-aaaa"))
+    some = " ".join(installed("report", "--store", str(path), "--no-redact").out.split())
+    assert "2 of 3 figures can't be relied on" in some
+    assert "Memory of the host:" not in some, "an array in a cache says nothing of memory"
 
 
 def test_two_runs_are_not_compared_block_by_block(installed: Run, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ WORKLOADS = ("pytorch", "llama.cpp", "mlx", "training", "vision", "vllm", "infer
 RUN_AS = {
     **dict.fromkeys(("comfyui", "stable-diffusion", "automatic1111", "forge", "invokeai", "sdnext"), "pytorch"),
     **dict.fromkeys(("transformers", "diffusers", "whisper", "torch"), "pytorch"),
-    **dict.fromkeys(("ollama", "lmstudio", "lm-studio", "koboldcpp", "llama-cpp", "llamacpp", "llama"), "llama.cpp"),
+    **dict.fromkeys(("ollama", "lmstudio", "lm-studio", "koboldcpp", "llama-cpp", "llamacpp"), "llama.cpp"),
     **dict.fromkeys(("axolotl", "unsloth", "fine-tuning", "finetuning"), "training"),
     **dict.fromkeys(("yolo", "ultralytics"), "vision"),
 }

@@ -175,10 +175,12 @@ def conclusions(results: Iterable[Measured]) -> list[Conclusion]:
     for result in results:
         values = result.case.parameters
         key = tuple(values.get(name) for name in ("where", "test", "memory", "peer"))
-        if not unusable(result) and (
+        if result.figure is not None and (
             key not in largest or int(values["bytes"]) > int(largest[key].case.parameters["bytes"])
         ):
             largest[key] = result
+    # a smaller array is in a cache: it says nothing in place of a large one that can't be relied on
+    largest = {key: result for key, result in largest.items() if not unusable(result)}
     made = []
     for where in ("device", "host"):
         tests = [result for (place, *_), result in largest.items() if place == where]
