@@ -26,8 +26,8 @@ def orders(monkeypatch: pytest.MonkeyPatch) -> list[tuple[bool, int, int]]:
     def watched(nodes: Any, wanted: Any, roots: Any, kept: Any) -> list[int]:
         found = order.order_of(nodes, wanted, roots, kept)
         recorded = [place for place, needed in enumerate(wanted) if needed]
-        peaks = (order.peak_of(nodes, some, frozenset(kept)) for some in (recorded, found))
-        seen.append((found == recorded, *peaks))
+        before, now = (order.peak_of(nodes, some, frozenset(kept)) for some in (recorded, found))
+        seen.append((found == recorded, before, now))
         return found
 
     monkeypatch.setattr(plan, "order_of", watched)
