@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import time
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from rocmend.kb.entry import Status
 from rocmend.kb.load import load_entries
 
 from .conftest import Done
@@ -113,6 +115,29 @@ def test_a_text_that_means_nothing_says_so_in_a_sentence(installed: Run) -> None
     assert done.code == 0
     assert "No error that rocmend knows is in this text." in done.out
     assert "rocmend kb search" in done.out
+
+
+def test_what_is_suggested_is_no_archived_entry(installed: Run) -> None:
+    title = "torch.compile takes 2 to 5 minutes on its first call"
+    assert load_entries().entries["compile-time-torch-compile-default"].status is Status.ARCHIVED
+    near = json.loads(installed("explain", title, "--json").out)["data"]["near"]
+    assert near
+    assert not set(near) - set(load_entries().current().entries)
+
+
+def test_a_python_without_full_text_search_suggests_nothing(rocmend: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Without(sqlite3.Connection):
+        def execute(self, sql: str, *more: Any) -> sqlite3.Cursor:
+            if "fts5" in sql:
+                raise sqlite3.OperationalError("no such module: fts5")
+            return super().execute(sql, *more)
+
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda name, **more: connect(name, factory=Without, **more))
+    done = rocmend("explain", "torch.compile", "is", "slow")
+    assert (done.code, done.err) == (0, "")
+    assert "No error that rocmend knows is in this text." in done.out
+    assert "has no full-text search" in rocmend("kb", "search", "hang").err
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from rocmend.cli.output import finish, output_options, tell
 from rocmend.cli.progress import Progress
 from rocmend.cli.quantities import Duration
 from rocmend.cli.source import machine_option, take_snapshot, target_option
-from rocmend.core.errors import UsageError
+from rocmend.core.errors import RocmendError, UsageError
 from rocmend.core.verdict import Verdict
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
@@ -89,7 +89,7 @@ def command(
     if seen:
         machine = target_alone(take_snapshot(machine_dir, target=target))
     found = meanings(seen, knowledge, machine)
-    near = _near(knowledge, pasted, target) if not found else []
+    near = _near(knowledge.current(), pasted, target) if not found else []
     ended = "" if result is None else _ended(result)
     failed = result is not None and result.exit_code != 0
     data: dict[str, Any] = {
@@ -204,5 +204,9 @@ def _near(knowledge: Knowledge, pasted: str, target: str | None) -> list[tuple[s
 
     if not words_in(pasted):
         return []
-    hits = SearchIndex(knowledge).search(pasted, targets=(target,) if target else ())
+    try:
+        index = SearchIndex(knowledge)
+    except RocmendError:  # a Python without FTS5
+        return []
+    hits = index.search(pasted, targets=(target,) if target else ())
     return [(hit.entry.id, headline(hit.entry)) for hit in hits[:_MOST_NEAR]]
