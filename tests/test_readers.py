@@ -237,13 +237,14 @@ def test_our_own_caches_are_made_anew_where_they_are_damaged(
     payload: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from rocmend.codeobject.hip.cache import Cache as Compilations
+    from rocmend.core import kept
     from rocmend.kb import compiled as entries
     from rocmend.port import cache, memo
     from rocmend.port.settings import Settings
 
     monkeypatch.setattr(cache, "private_folder", lambda _: tmp_path)
     monkeypatch.setattr(memo, "private_folder", lambda _: tmp_path)
-    monkeypatch.setattr(entries, "_place", lambda: tmp_path / "entries")
+    monkeypatch.setattr(kept, "place_of", lambda _: tmp_path / "entries")
     name = hashlib.sha256(str(tmp_path).encode()).hexdigest()[:32]
     packed = zstandard.compress(payload)
     written(tmp_path, f"{name}.plan", hashlib.sha256(packed).digest() + packed)

@@ -41,6 +41,8 @@ _STYLE = {
 _INDENT = 2
 _GAP = 3
 """Between the columns of a table."""
+_FEW_STEPS = 3
+"""Steps up to which each has its commands, whatever it does."""
 _TWO_LINES = 2
 """Columns of a table beyond which a row that is too wide is two lines."""
 _PLAIN_LINES = re.compile(r"(?:(?![-#>|\d`~\s])[^\n]*\n\n?)?(?:- [^\n]*\n)*(?:- [^\n]*)?|[^\n]*")
@@ -349,20 +351,20 @@ class _Printer:
                 told = [*step.needs, *([f"{level} risk"] if level in {"medium", "high"} else [])]
                 needs = f" ({', '.join(told)})" if told else ""
                 self._wrapped(f"{mark}{step.title}{needs}", "bold", indent, len(mark))
-                self._short_step(step, indent + len(mark))
+                self._short_step(step, indent + len(mark), few=len(block.steps) <= _FEW_STEPS)
                 continue
             if place:
                 self.console.print()
             self._wrapped(f"{mark}{step.title}", "bold", indent, len(mark))
             self._step(step, indent + len(mark))
 
-    def _short_step(self, step: Step, indent: int) -> None:
-        """Print what is done, and what else would do; of what only looks, and so has no undo, the title alone."""
+    def _short_step(self, step: Step, indent: int, *, few: bool) -> None:
+        """Print what is done, and what else would do; of many that only look, and so have no undo, the title alone."""
         if step.text and (step.by_hand or not step.commands):
             self._text(Text(step.text), indent)
         elif step.text and not step.number and step.settles:
             self._wrapped(_SENTENCE.split(plain(step.text))[0].rstrip(";."), "", indent)
-        if step.number or step.undo:
+        if few or step.number or step.undo:
             self._code(Code("\n".join(step.commands)), indent)
         for option in step.options:
             self._wrapped(f"{option.label}: {option.title}", "", indent, _INDENT)
