@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sqlite3
 import subprocess
 import sys
@@ -185,6 +186,66 @@ time.sleep(60)
     assert done.code == 1
     with pytest.raises(ProcessLookupError):
         os.kill(int(mark.read_text()), 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("ErrorDeviceLost", "vulkan-device-lost"),
+        ("invalid device function", "install-torch-lacks-gpu-target"),
+        ("MES failed to respond", "driver-dmesg-mes-hang"),
+        ("ring timeout", "driver-dmesg-ring-timeout"),
+        ("TensileLibrary.dat", "libraries-rocblas-no-tensile-library"),
+        ("rocBLAS error", "libraries-rocblas-no-tensile-library"),
+        ("amdgpu-dkms failed to build", "driver-dkms-build-fails"),
+    ],
+)
+def test_a_part_of_an_error_is_explained_and_said_to_be_a_part(text: str, wanted: str) -> None:
+    (one,) = json.loads(piped(text, "--machine", "strix-halo", "--json").out)["data"]["meanings"]
+    assert one["seen"]["entry_id"] == wanted
+    assert one["seen"]["part"]
+    assert one["seen"]["certainty"] in {"likely", "possible"}
+
+
+def test_every_example_of_the_help_does_what_it_says(tmp_path: Path) -> None:
+    (tmp_path / "kernel-log.txt").write_text(f"{FAULT}\n")
+    (tmp_path / "train.py").write_text(f"print({FAULT!r}); raise SystemExit(1)")
+    (tmp_path / "python").symlink_to(sys.executable)
+    lines = piped("--help").out.partition("Examples:")[2].splitlines()
+    examples = [line.strip() for line in lines if line.strip().startswith("rocmend explain")]
+    assert len(examples) == 4
+    for line in examples:
+        words = [PROGRAM, *shlex.split(line)[1:]]
+        environment = os.environ | {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+        done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, check=False, timeout=120)
+        assert done.returncode == 1, line
+        assert b"known error" in done.stdout, line
+
+
+def test_the_title_says_what_the_line_says_unless_the_machine_confirms_more(installed: Run) -> None:
+    title = "no safe override can supply it"
+    done = installed("explain", "HIP error: invalid device function", "--machine", "strix-halo")
+    head = done.out.splitlines()[3]
+    assert head == "The program holds no machine code for this GPU."
+    assert title not in head
+    assert "not confirmed" in done.out
+    for entry in load_entries().entries.values():
+        if entry.when.strip():
+            assert all(one.meaning for one in entry.signature), entry.id
+
+
+def test_a_program_that_ends_well_is_not_said_to_have_an_error() -> None:
+    done = piped("--run", sys.executable, "-c", "print('fine')")
+    assert "exit status 0" in done.out
+    assert "Paste the first error" not in done.out
+
+
+def test_a_byte_order_mark_is_no_part_of_the_line(tmp_path: Path) -> None:
+    for encoding in ("utf-16", "utf-8-sig"):
+        path = tmp_path / encoding
+        path.write_bytes(FAULT.encode(encoding))
+        (one,) = json.loads(piped(str(path), "--json").out)["data"]["meanings"]
+        assert one["seen"]["line"].startswith("Memory access fault")
 
 
 def test_junk_long_lines_and_floods_are_read_in_bounded_memory(tmp_path: Path) -> None:

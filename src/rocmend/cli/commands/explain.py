@@ -74,6 +74,7 @@ def command(
     from rocmend.doctor.meaning import meanings
     from rocmend.kb.errors import ErrorReader, index_of
     from rocmend.kb.load import load_entries
+    from rocmend.kb.quoted import quoted
     from rocmend.machine.hypothetical import target_alone
 
     if time_limit is not None and not run:
@@ -85,6 +86,8 @@ def command(
     result = _run(text, time_limit, reader) if run else None
     pasted = "" if run else _read(text, reader)
     seen = reader.finish()
+    if not seen and pasted:
+        seen = quoted(pasted, knowledge)
     machine = None
     if seen:
         machine = target_alone(take_snapshot(machine_dir, target=target))
@@ -106,7 +109,14 @@ def command(
     finish(
         outcome,
         output_format,
-        lambda: meanings_document(found, lines=reader.lines, machine=name, ended=ended, near=near),
+        lambda: meanings_document(
+            found,
+            lines=reader.lines,
+            machine=name,
+            ended=ended,
+            well=result is not None and not failed,
+            near=near,
+        ),
     )
 
 
