@@ -195,15 +195,15 @@ def test_what_only_root_may_read_is_read_by_the_rocmend_that_runs(
     own.parent.mkdir()
     own.write_text("#!/bin/sh\n")
     monkeypatch.setattr("sys.argv", [str(own)])
-    monkeypatch.setattr("rocmend.cli.plan.LIVE", "no-driver")  # as if its facts were this machine's
+    for module in ("rocmend.cli.plan", "rocmend.doctor.diagnose"):  # as if its facts were this machine's
+        monkeypatch.setattr(f"{module}.THIS_MACHINE", "no-driver")
     monkeypatch.setenv("PATH", str(tmp_path))
     data = msgspec.json.decode(rocmend("doctor", "--machine", "no-driver", "--json", "--no-redact").out)["data"]
     ways = [one["command"] for one in data["plan"]["decide"] if one.get("command")]
     assert ways == [f'sudo -E env "PATH=$PATH" {own} doctor']
     monkeypatch.undo()
     text = " ".join(rocmend("doctor", "--machine", "no-driver").out.split())
-    assert 'sudo -E env "PATH=$PATH" rocmend doctor' in text
-    assert "Undo: sudo sysctl kernel.dmesg_restrict=1" in text
+    assert 'sudo -E env "PATH=$PATH" rocmend machine capture FOLDER' in text
 
 
 def test_a_user_in_no_group_is_told_so_before_the_driver_runs(rocmend: Run) -> None:

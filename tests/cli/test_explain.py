@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
+import sqlite3
 import subprocess
 import sys
 import time
@@ -13,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from rocmend.kb.entry import Status
 from rocmend.kb.load import load_entries
 
 from .conftest import Done
@@ -135,6 +138,29 @@ def test_a_text_that_means_nothing_says_so_in_a_sentence(installed: Run) -> None
     assert "rocmend kb search" in done.out
 
 
+def test_what_is_suggested_is_no_archived_entry(installed: Run) -> None:
+    title = "torch.compile takes 2 to 5 minutes on its first call"
+    assert load_entries().entries["compile-time-torch-compile-default"].status is Status.ARCHIVED
+    near = json.loads(installed("explain", title, "--json").out)["data"]["near"]
+    assert near
+    assert not set(near) - set(load_entries().current().entries)
+
+
+def test_a_python_without_full_text_search_suggests_nothing(rocmend: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Without(sqlite3.Connection):
+        def execute(self, sql: str, *more: Any) -> sqlite3.Cursor:
+            if "fts5" in sql:
+                raise sqlite3.OperationalError("no such module: fts5")
+            return super().execute(sql, *more)
+
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda name, **more: connect(name, factory=Without, **more))
+    done = rocmend("explain", "torch.compile", "is", "slow")
+    assert (done.code, done.err) == (0, "")
+    assert "No error that rocmend knows is in this text." in done.out
+    assert "has no full-text search" in rocmend("kb", "search", "hang").err
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -180,6 +206,66 @@ time.sleep(60)
     assert done.code == 1
     with pytest.raises(ProcessLookupError):
         os.kill(int(mark.read_text()), 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("ErrorDeviceLost", "vulkan-device-lost"),
+        ("invalid device function", "install-torch-lacks-gpu-target"),
+        ("MES failed to respond", "driver-dmesg-mes-hang"),
+        ("ring timeout", "driver-dmesg-ring-timeout"),
+        ("TensileLibrary.dat", "libraries-rocblas-no-tensile-library"),
+        ("rocBLAS error", "libraries-rocblas-no-tensile-library"),
+        ("amdgpu-dkms failed to build", "driver-dkms-build-fails"),
+    ],
+)
+def test_a_part_of_an_error_is_explained_and_said_to_be_a_part(text: str, wanted: str) -> None:
+    (one,) = json.loads(piped(text, "--machine", "strix-halo", "--json").out)["data"]["meanings"]
+    assert one["seen"]["entry_id"] == wanted
+    assert one["seen"]["part"]
+    assert one["seen"]["certainty"] in {"likely", "possible"}
+
+
+def test_every_example_of_the_help_does_what_it_says(tmp_path: Path) -> None:
+    (tmp_path / "kernel-log.txt").write_text(f"{FAULT}\n")
+    (tmp_path / "train.py").write_text(f"print({FAULT!r}); raise SystemExit(1)")
+    (tmp_path / "python").symlink_to(sys.executable)
+    lines = piped("--help").out.partition("Examples:")[2].splitlines()
+    examples = [line.strip() for line in lines if line.strip().startswith("rocmend explain")]
+    assert len(examples) == 4
+    for line in examples:
+        words = [PROGRAM, *shlex.split(line)[1:]]
+        environment = os.environ | {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+        done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, check=False, timeout=120)
+        assert done.returncode == 1, line
+        assert b"known error" in done.stdout, line
+
+
+def test_the_title_says_what_the_line_says_unless_the_machine_confirms_more(installed: Run) -> None:
+    title = "no safe override can supply it"
+    done = installed("explain", "HIP error: invalid device function", "--machine", "strix-halo")
+    head = done.out.splitlines()[3]
+    assert head == "The program holds no machine code for this GPU."
+    assert title not in head
+    assert "not confirmed" in done.out
+    for entry in load_entries().entries.values():
+        if entry.when.strip():
+            assert all(one.meaning for one in entry.signature), entry.id
+
+
+def test_a_program_that_ends_well_is_not_said_to_have_an_error() -> None:
+    done = piped("--run", sys.executable, "-c", "print('fine')")
+    assert "exit status 0" in done.out
+    assert "Paste the first error" not in done.out
+
+
+def test_a_byte_order_mark_is_no_part_of_the_line(tmp_path: Path) -> None:
+    for encoding in ("utf-16", "utf-8-sig"):
+        path = tmp_path / encoding
+        path.write_bytes(FAULT.encode(encoding))
+        (one,) = json.loads(piped(str(path), "--json").out)["data"]["meanings"]
+        assert one["seen"]["line"].startswith("Memory access fault")
 
 
 def test_junk_long_lines_and_floods_are_read_in_bounded_memory(tmp_path: Path) -> None:

@@ -138,10 +138,14 @@ def test_other_machines() -> None:
 
 
 def test_what_cannot_be_decided_is_asked_for_once() -> None:
-    (ask,) = of("rx-5600-xt").plan.decide
-    assert ask.command == 'sudo -E env "PATH=$PATH" rocmend doctor'
-    assert "Undo: `sudo sysctl kernel.dmesg_restrict=1`" in ask.how
-    assert len(ask.entries) == len(of("rx-5600-xt").undecided)
+    found = of("rx-5600-xt")
+    (ask,) = found.plan.decide
+    assert ask.command == 'sudo -E env "PATH=$PATH" rocmend machine capture FOLDER'
+    assert ask.how.startswith("on that machine")
+    assert len(ask.entries) == len(found.undecided)
+    (here,) = make_plan(found.findings, found.undecided, {}).decide
+    assert here.command == 'sudo -E env "PATH=$PATH" rocmend doctor'
+    assert "Undo: `sudo sysctl kernel.dmesg_restrict=1`" in here.how
 
 
 def _finding(entry_id: str, *remedies: Remedy, severity: Severity = Severity.WARNING) -> Finding:

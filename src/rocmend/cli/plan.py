@@ -16,6 +16,7 @@ from rocmend.core.records import Remedy
 from rocmend.doctor.records import Decide, Diagnosis, Step
 from rocmend.kb.load import Knowledge
 from rocmend.kb.template import OWN_PYTHON, fill
+from rocmend.machine.collect import THIS_MACHINE
 from rocmend.machine.facts import Machine
 from rocmend.machine.software.python_env import IN_FOLDER
 from rocmend.setup.choose import Choice, for_all
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 _Doable = TypeVar("_Doable", bound=Step | Remedy)
 
-LIVE = "this machine"
-"""What a machine is called whose facts were not read from a capture."""
 _CHOOSE = "rocmend wheel choose"
 _DRY_RUN = (22, 2)
 """The version of pip from which on it says what it would do. Source: https://pip.pypa.io/en/stable/news/#v22-2"""
@@ -57,7 +56,7 @@ def with_installs(
 
     plan = diagnosis.plan
     made = {name: made_of(getattr(plan, name)) for name in ("steps", "optional")}
-    decide = tuple(map(_with_own_path, plan.decide)) if machine.name == LIVE else plan.decide
+    decide = tuple(map(_with_own_path, plan.decide)) if machine.name == THIS_MACHINE else plan.decide
     return msgspec.structs.replace(diagnosis, plan=msgspec.structs.replace(plan, decide=decide, **made))
 
 

@@ -228,10 +228,11 @@ def share(
 
 def _captured(directory: Path, python: ChosenPython | None) -> Machine:
     from rocmend.machine.capture import capture
+    from rocmend.machine.collect import THIS_MACHINE
     from rocmend.machine.live import LiveRoot
 
     found = capture(directory, root=LiveRoot(recording=True, python=python))
-    return msgspec.structs.replace(found.machine, name="this machine")
+    return msgspec.structs.replace(found.machine, name=THIS_MACHINE)
 
 
 def _text(

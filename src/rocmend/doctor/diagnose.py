@@ -19,6 +19,7 @@ from rocmend.kb.match import Match, Matcher, helps
 from rocmend.kb.predicate import PredicateError
 from rocmend.kb.template import fill, is_filled, only_gpu
 from rocmend.kb.vocabulary import WORKLOADS
+from rocmend.machine.collect import THIS_MACHINE
 from rocmend.machine.facts import Machine, declared_facts
 from rocmend.machine.hypothetical import target_alone
 from rocmend.machine.software.python_env import IN_FOLDER
@@ -73,7 +74,12 @@ def diagnose(machine: Machine, knowledge: Knowledge, *, workload: str | None = N
         findings=ordered,
         undecided=open_questions,
         healthy=healthy,
-        plan=make_plan(ordered, () if machine.hypothetical_target else open_questions, knowledge.actions),
+        plan=make_plan(
+            ordered,
+            () if machine.hypothetical_target else open_questions,
+            knowledge.actions,
+            captured=machine.name != THIS_MACHINE,
+        ),
         collector_problems=tuple(run for run in machine.collectors if run.status is not CollectorStatus.OK),
         knowledge_problems=tuple(problems),
         python=_python(machine),

@@ -38,7 +38,13 @@ class _Wish(msgspec.Struct, frozen=True):
 _Wishes = dict[str, list[_Wish]]
 
 
-def make_plan(findings: Sequence[Finding], undecided: Sequence[Undecided], actions: Mapping[str, Action]) -> Plan:
+def make_plan(
+    findings: Sequence[Finding],
+    undecided: Sequence[Undecided],
+    actions: Mapping[str, Action],
+    *,
+    captured: bool = False,
+) -> Plan:
     """Return what to do about findings.
 
     An action that several ask for is one step. Where two set the same thing differently, the more severe finding's
@@ -49,6 +55,7 @@ def make_plan(findings: Sequence[Finding], undecided: Sequence[Undecided], actio
         findings: What was found.
         undecided: What could not be decided.
         actions: The actions that remedies name.
+        captured: The facts are those of a captured machine: what decides the rest is done there.
     """
     wishes = sorted((_Wish(one, remedy) for one in findings for remedy in one.remedies), key=lambda wish: wish.rank)
     main, others, looks = _sorted_out(wishes)
@@ -87,7 +94,7 @@ def make_plan(findings: Sequence[Finding], undecided: Sequence[Undecided], actio
             *_looks([wish for wish in looks if wish.optional]),
         ),
         investigate=_looks([wish for wish in looks if not wish.optional]),
-        decide=_decide(undecided),
+        decide=_decide(undecided, captured=captured),
     )
 
 
@@ -339,6 +346,7 @@ _ASKED = {
 }
 _DENIED = re.compile(r"permission|not permitted|denied|\broot\b|sudo", re.IGNORECASE)
 _ROOT = 'sudo -E env "PATH=$PATH" rocmend doctor'
+_CAPTURE = 'sudo -E env "PATH=$PATH" rocmend machine capture FOLDER'
 _READS_ALL = "run it as root, who may read all of it"
 _READS_LOG = (
     f"{_READS_ALL} (the command below). Or open the kernel log to every user until the next reboot: "
@@ -346,20 +354,23 @@ _READS_LOG = (
 )
 
 
-def _way(missing: Missing) -> tuple[str, str, str]:
+def _way(missing: Missing, *, captured: bool) -> tuple[str, str, str]:
     """Return what establishes a fact: a command, what that does, and why the fact is not known."""
     if missing.key in _ASKED:
         return "", _ASKED[missing.key], ""
     if _DENIED.search(missing.reason):
+        if captured:
+            return _CAPTURE, "on that machine, capture it again as root, who may read all of it", missing.reason
         return _ROOT, _READS_LOG if missing.key.startswith("dmesg.") else _READS_ALL, missing.reason
     return "", "", missing.reason
 
 
-def _decide(undecided: Iterable[Undecided]) -> tuple[Decide, ...]:
+def _decide(undecided: Iterable[Undecided], *, captured: bool) -> tuple[Decide, ...]:
     """Return what would decide the rest, each way once."""
     made: dict[str, tuple[dict[tuple[str, str], None], dict[str, None], dict[str, None], dict[str, None]]] = {}
     for item in undecided:
-        ways = [(_way(missing), missing.key) for missing in item.missing] or [(("", "", "; ".join(item.notes)), "")]
+        ways = [(_way(missing, captured=captured), missing.key) for missing in item.missing]
+        ways = ways or [(("", "", "; ".join(item.notes)), "")]
         for (command, how, reason), key in ways:
             hows, reasons, keys, entries = made.setdefault(command or how or reason, ({}, {}, {}, {}))
             hows[command, how] = None

@@ -36,6 +36,7 @@ class Sighting(msgspec.Struct, frozen=True, omit_defaults=True):
         count: How many there are,
         at_least: or more: in a flood not all are counted.
         rank: The signature's.
+        part: Only a part of such a line was given.
     """
 
     entry_id: str
@@ -47,6 +48,7 @@ class Sighting(msgspec.Struct, frozen=True, omit_defaults=True):
     count: int = 1
     at_least: bool = False
     rank: int = 50
+    part: bool = False
 
     @property
     def order(self) -> tuple[int, int, int]:
@@ -90,7 +92,9 @@ class ErrorReader:
             self._decoder = codecs.getincrementaldecoder(_UTF16[data[:2]])("replace")
         self.bytes += len(data)
         if self._decoder is not None:
-            data = self._decoder.decode(data).encode(errors="replace")
+            data = self._decoder.decode(data).removeprefix("\ufeff").encode(errors="replace")
+        elif self.bytes == len(data):
+            data = data.removeprefix(codecs.BOM_UTF8)
         for start in range(0, len(data), BLOCK_BYTES):
             self._take(data[start : start + BLOCK_BYTES])
 

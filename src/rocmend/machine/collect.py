@@ -33,6 +33,9 @@ LIVE_PARALLEL = 8
 MAX_PAYLOAD_BYTES = 64 << 20
 """What one collector may state (and, for a capture, have read)."""
 
+THIS_MACHINE = "this machine"
+"""What the machine that is read here is called; a captured one is called by its folder."""
+
 
 class _Outcome(msgspec.Struct):
     """What a collector's child hands back."""
@@ -202,4 +205,4 @@ def _put_asked(asked: Mapping[str, Any], facts: dict[str, Fact]) -> None:
 
 def default_name(directory: Path | None) -> str:
     """Return what a machine is called where nobody named it: the capture folder's name, or ``this machine``."""
-    return "this machine" if directory is None else directory.resolve().name
+    return THIS_MACHINE if directory is None else directory.resolve().name

@@ -93,8 +93,8 @@ def command(
         import platform
 
         from rocmend.cli.output import leave, write_result
-        from rocmend.cli.plan import LIVE
         from rocmend.cli.views.plan_script import plan_script
+        from rocmend.machine.collect import THIS_MACHINE
 
         if target and diagnosis.hypothetical_target:
             raise UsageError(
@@ -102,7 +102,7 @@ def command(
                 f"nothing was judged, as this machine has no {target}: there is no plan for it.",
                 next_step=f"Run `rocmend doctor --target {target}` for its known problems.",
             )
-        unwritten = write_result(plan_script(diagnosis, platform.node() if machine.name == LIVE else ""))
+        unwritten = write_result(plan_script(diagnosis, platform.node() if machine.name == THIS_MACHINE else ""))
         leave(CLEAN, unwritten)  # so that `doctor --plan sh > plan.sh && sh plan.sh` goes on
 
     def sarif_text() -> str:

@@ -14,7 +14,7 @@ from rocmend.cli.output import finish, output_options, tell
 from rocmend.cli.progress import Progress
 from rocmend.cli.quantities import Duration
 from rocmend.cli.source import machine_option, take_snapshot, target_option
-from rocmend.core.errors import UsageError
+from rocmend.core.errors import RocmendError, UsageError
 from rocmend.core.verdict import Verdict
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
@@ -74,6 +74,7 @@ def command(
     from rocmend.doctor.meaning import meanings
     from rocmend.kb.errors import ErrorReader, index_of
     from rocmend.kb.load import load_entries
+    from rocmend.kb.quoted import quoted
     from rocmend.machine.hypothetical import target_alone
 
     if time_limit is not None and not run:
@@ -85,11 +86,13 @@ def command(
     result = _run(text, time_limit, reader) if run else None
     pasted = "" if run else _read(text, reader)
     seen = reader.finish()
+    if not seen and pasted:
+        seen = quoted(pasted, knowledge)
     machine = None
     if seen:
         machine = target_alone(take_snapshot(machine_dir, target=target))
     found = meanings(seen, knowledge, machine)
-    near = _near(knowledge, pasted, target) if not found else []
+    near = _near(knowledge.current(), pasted, target) if not found else []
     ended = "" if result is None else _ended(result)
     failed = result is not None and result.exit_code != 0
     data: dict[str, Any] = {
@@ -106,7 +109,14 @@ def command(
     finish(
         outcome,
         output_format,
-        lambda: meanings_document(found, lines=reader.lines, machine=name, ended=ended, near=near),
+        lambda: meanings_document(
+            found,
+            lines=reader.lines,
+            machine=name,
+            ended=ended,
+            well=result is not None and not failed,
+            near=near,
+        ),
     )
 
 
@@ -204,5 +214,9 @@ def _near(knowledge: Knowledge, pasted: str, target: str | None) -> list[tuple[s
 
     if not words_in(pasted):
         return []
-    hits = SearchIndex(knowledge).search(pasted, targets=(target,) if target else ())
+    try:
+        index = SearchIndex(knowledge)
+    except RocmendError:  # a Python without FTS5
+        return []
+    hits = index.search(pasted, targets=(target,) if target else ())
     return [(hit.entry.id, headline(hit.entry)) for hit in hits[:_MOST_NEAR]]

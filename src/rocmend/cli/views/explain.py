@@ -28,11 +28,21 @@ _SURE = {
     Certainty.LIKELY: "likely: the usual cause of such a line",
     Certainty.POSSIBLE: "possible: the line alone does not tell the cause",
 }
+_PART = {
+    Certainty.LIKELY: "likely: such a line was given in part",
+    Certainty.POSSIBLE: "possible: only a part of the line was given",
+}
 _MOST_FACTS = 4
 
 
 def meanings_document(
-    meanings: Sequence[Meaning], *, lines: int, machine: str, ended: str = "", near: Sequence[tuple[str, str]] = ()
+    meanings: Sequence[Meaning],
+    *,
+    lines: int,
+    machine: str,
+    ended: str = "",
+    well: bool = False,
+    near: Sequence[tuple[str, str]] = (),
 ) -> Document:
     """Lay out what was found.
 
@@ -41,6 +51,7 @@ def meanings_document(
         lines: How many lines were read.
         machine: The machine that it is explained for; empty where none was looked at.
         ended: How the program that was run ended.
+        well: It ended with exit status 0.
         near: Entries about the words of the text, with their titles, where no known error is in it.
     """
     blocks: list[Block] = [Text(as_markdown(ended))] if ended else []
@@ -49,16 +60,18 @@ def meanings_document(
         if near:
             summary += " Its words are those of:"
             blocks += [Card(title, Tone.INFO, "", entry_id) for entry_id, title in near]
-        footer = (
-            "`rocmend kb search WORDS` looks words up, `rocmend doctor` checks this machine. Paste the first error, "
-            "not the last: the lines above it often say more."
-        )
+        footer = "`rocmend kb search WORDS` looks words up, `rocmend doctor` checks this machine."
+        if not well:
+            footer += " Paste the first error, not the last: the lines above it often say more."
         return Document("Explanation", summary, Tone.INFO, tuple(blocks), footer)
     shown = meanings[:MOST_SHOWN]
     blocks += [_card(one, machine) for one in shown]
     if rest := meanings[MOST_SHOWN:]:
         blocks.append(Text("Also found: " + ", ".join(f"`{one.seen.entry_id}`" for one in rest) + "."))
-    summary = f"{count_text(len(meanings), 'known error')} in {count_text(lines, 'line')}."
+    if meanings[0].seen.part:
+        summary = f"{count_text(len(meanings), 'known error')} of which this may be a part."
+    else:
+        summary = f"{count_text(len(meanings), 'known error')} in {count_text(lines, 'line')}."
     footer = "`rocmend kb show ID` prints an entry. Nothing was changed."
     if any(one.causes for one in shown):
         footer = f"`rocmend doctor --explain ID` says what to do about what was found on {machine}. {footer}"
@@ -68,11 +81,15 @@ def meanings_document(
 def _card(meaning: Meaning, machine: str) -> Card:
     seen = meaning.seen
     times = "" if seen.count == 1 else f", {'at least ' if seen.at_least else ''}{count_text(seen.count, 'time')}"
-    rows = [("line", f"{seen.number}{times}", ""), ("certainty", _SURE[seen.certainty], "")]
-    if machine and (said := _here(meaning, machine)):
-        rows.append(said)
+    rows = [] if seen.part else [("line", f"{seen.number}{times}", "")]
+    rows.append(("certainty", (_PART if seen.part else _SURE)[seen.certainty], ""))
+    if machine and (here := _here(meaning, machine)):
+        rows.append(here)
     blocks: list[Block] = [Code(seen.line)]
-    if seen.meaning:
+    said = meaning.here is not Here.CONFIRMED and bool(seen.meaning)
+    if said:
+        rows.append(("entry", meaning.title, ""))
+    elif seen.meaning:
         blocks.append(Text(as_markdown(seen.meaning)))
     blocks.append(Pairs(tuple(rows)))
     blocks += [
@@ -84,7 +101,15 @@ def _card(meaning: Meaning, machine: str) -> Card:
         details.append(Text("See also " + ", ".join(f"`{name}`" for name in meaning.see) + "."))
     label = "" if meaning.status is Status.ACTIVE else meaning.status.value
     tone = _TONE[meaning.here] if meaning.status is Status.ACTIVE else STATUS_TONE[meaning.status]
-    return Card(meaning.title, tone, label, seen.entry_id, tuple(blocks), tuple(details), "Why, and sources")
+    return Card(
+        seen.meaning if said else meaning.title,
+        tone,
+        label,
+        seen.entry_id,
+        tuple(blocks),
+        tuple(details),
+        "Why, and sources",
+    )
 
 
 def _here(meaning: Meaning, machine: str) -> tuple[str, str, str] | None:

@@ -69,10 +69,11 @@ ask() {
         printf '   %s [y]es, [s]kip, [q]uit: ' "$1"
         IFS= read -r answer || { printf '\nNobody answers: stopped.\n'; exit 1; }
         case $answer in
-            y | yes) return 0 ;;
-            n | no | s | skip) return 1 ;;
-            q | quit) printf 'Stopped. Run this again to go on.\n'; exit 1 ;;
+            [Yy] | [Yy]es | YES) return 0 ;;
+            [Nn] | [Nn]o | NO | [Ss] | [Ss]kip) return 1 ;;
+            [Qq] | [Qq]uit) printf 'Stopped. Run this again to go on.\n'; exit 1 ;;
         esac
+        printf '   Answer y, s or q.\n'
     done
 }
 
