@@ -188,7 +188,7 @@ amdgpu 0000:04:00.0: [drm] device wedged, but recovered through reset
         {"reset_failed"},
     ),
     (
-        "amdgpu: GPU reset begin!\nLinux version 6.17.0\n[drm] PCIE GART of 512M enabled (table at 0x000000807FB00000).\n",
+        "amdgpu: GPU reset begin!\nLinux version 6.17.0\n[drm] PCIE GART of 512M enabled.\n",
         "unfinished",
         set(),
     ),
