@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -146,6 +147,10 @@ def test_a_python_without_full_text_search_suggests_nothing(rocmend: Run, monkey
     [
         ((), "the text is empty"),
         (("no/such/file.log",), "There is no such file"),
+        (("red.txt", "m1.log"), "[red.txt, m1.log] There is no such file"),
+        (("/dev/zero",), "is not a regular file"),
+        (("/dev",), "is a folder"),
+        (("",), "the text is empty"),
         (("gfx1151-cwsr-save-area-too-small",), "rocmend kb show gfx1151-cwsr-save-area-too-small"),
         (("--run",), "no program was named"),
         (("--run", "no-such-program-at-all"), "no-such-program-at-all"),
@@ -169,6 +174,37 @@ def test_a_program_is_run_shown_and_explained() -> None:
     assert data["run"]["exit_code"] == 3
     assert entries_of(done)[0] == "driver-dmesg-page-fault"
     assert piped("--run", sys.executable, "-c", "print('fine')").code == 0
+
+
+def test_a_pipe_that_nobody_fills_is_not_waited_for_and_files_are_read_one_at_a_time(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert "is not a regular file" in piped(str(tmp_path / "pipe")).err
+    log = tmp_path / "red.txt"
+    log.write_text(FAULT)
+    assert "is a file among other words" in piped(str(log), "GPU", "hang").err
+    assert entries_of(piped(str(log), "--json")) == ["driver-dmesg-page-fault"]
+
+
+def test_an_error_that_a_folder_is_called_like_is_a_text(installed: Run, tmp_path: Path) -> None:
+    (tmp_path / "ErrorDeviceLost").mkdir()
+    done = installed("explain", "ErrorDeviceLost", "--json", cwd=tmp_path)
+    assert (done.code, done.err) == (1, "")
+    assert entries_of(done)
+
+
+@pytest.mark.parametrize(("printed", "found"), [("fine", []), (FAULT, ["driver-dmesg-page-fault"])])
+def test_a_program_that_is_interrupted_is_explained_and_said_to_be(printed: str, found: list[str]) -> None:
+    script = f"import time; print({printed!r}, flush=True); time.sleep(60)"
+    command = [PROGRAM, "explain", "--json", "--machine", "strix-halo", "--run", sys.executable, "-c", script]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert printed in process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=60)
+    told = json.loads(out)
+    assert (process.returncode, told["exit_code"], told["status"]) == (130, 130, "interrupted")
+    assert told["data"]["run"] == {"interrupted": True}
+    assert [one["seen"]["entry_id"] for one in told["data"]["meanings"]] == found
 
 
 def test_a_program_is_ended_at_its_time_limit_with_all_that_it_started(tmp_path: Path) -> None:
