@@ -86,9 +86,29 @@ amdgpu 0000:c5:00.0: amdgpu: GPU reset begin!
         ),
         # https://github.com/pop-os/cosmic-epoch/issues/3764
         (
-            f"{RING_RESET}amdgpu 0000:0c:00.0: BACO reset\n",
+            f"{RING_RESET}amdgpu 0000:0c:00.0: BACO reset\namdgpu: GPU reset succeeded, trying to resume\n",
             "driver-dmesg-reset-other",
             {"driver-dmesg-reset-failed", "driver-dmesg-reset-unfinished"},
+        ),
+        (
+            f"{RING_RESET}amdgpu 0000:0c:00.0: BACO reset\n",
+            "driver-dmesg-reset-unfinished",
+            {"driver-dmesg-reset-failed", "driver-dmesg-reset-recovered"},
+        ),
+        (
+            f"{RING_RESET}amdgpu: MODE2 reset\n[drm] PCIE GART of 1024M enabled.\n",
+            "driver-dmesg-reset-mode2",
+            {"driver-dmesg-reset-unfinished"},
+        ),
+        (
+            f"{RING_RESET}Linux version 6.17.0\n[drm] PCIE GART of 1024M enabled.\n",
+            "driver-dmesg-reset-unfinished",
+            {"driver-dmesg-reset-failed"},
+        ),
+        (
+            "amdgpu 0000:04:00.0: [drm] device wedged, but no recovery needed\n",
+            "driver-dmesg-reset-recovered",
+            {"driver-dmesg-gpu-hang"},
         ),
         # https://github.com/ROCm/legacy-rocm-build/issues/5999
         (
@@ -104,7 +124,7 @@ amdgpu 0000:c5:00.0: amdgpu: GPU reset begin!
             set(),
         ),
     ],
-    ids=["mode2", "baco", "wedged", "unfinished", "response"],
+    ids=["mode2", "baco", "tried", "resumed", "boot", "no-recovery", "wedged", "unfinished", "response"],
 )
 def test_how_a_reset_ended_is_told(log: str, wanted: str, unwanted: set[str]) -> None:
     found = entries_of(piped("--json", data=log.encode()))
