@@ -167,7 +167,9 @@ def _named(text: tuple[str, ...]) -> Path | None:
         return None
     if len(text) > 1:
         raise UsageError(
-            files[0], "is a file among other words.", next_step=f"Name one file, or pipe: cat {files[0]} … | rocmend explain"
+            files[0],
+            "is a file among other words.",
+            next_step=f"Name one file, or pipe: cat {files[0]} … | rocmend explain",
         )
     path = Path(files[0])
     if path.is_file():
