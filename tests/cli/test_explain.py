@@ -131,6 +131,16 @@ def test_how_a_reset_ended_is_told(log: str, wanted: str, unwanted: set[str]) ->
     assert not unwanted & set(found)
 
 
+def test_a_healthy_boot_log_holds_nothing_but_possible_errors() -> None:
+    log = (Path(__file__).parents[1] / "machine" / "healthy_boot.log").read_bytes()
+    more = b"amdgpu 0000:03:00.0: amdgpu: PCIE atomic ops is not supported\n"
+    more += b"nvme 0000:0a:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT device=0a:00.0 domain=0x0014]\n"
+    assert piped("--json", data=log).code == 0
+    found = json.loads(piped("--json", data=log + more).out)["data"]["meanings"]
+    assert {one["seen"]["certainty"] for one in found} == {"possible"}
+    assert len(found) == 2
+
+
 def test_a_text_that_means_nothing_says_so_in_a_sentence(installed: Run) -> None:
     done = installed("explain", "hello", "world")
     assert done.code == 0
