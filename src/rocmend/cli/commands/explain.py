@@ -13,14 +13,16 @@ from rocmend.cli.base import RewritingOption, rocmend_command
 from rocmend.cli.output import finish, output_options, tell
 from rocmend.cli.progress import Progress
 from rocmend.cli.quantities import Duration
-from rocmend.cli.source import machine_option, take_snapshot, target_option
+from rocmend.cli.source import asked_with, machine_option, take_snapshot, target_option
 from rocmend.core.errors import UsageError
 from rocmend.core.verdict import Verdict
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
 if TYPE_CHECKING:
+    from rocmend.doctor.records import Plan
     from rocmend.kb.errors import ErrorReader
     from rocmend.kb.load import Knowledge
+    from rocmend.machine.facts import Machine
     from rocmend.runner.result import AttemptResult
 
 _READ_BYTES = 1 << 20
@@ -70,7 +72,7 @@ def command(
     Each known error is shown with its meaning, how sure that is, what this machine says of it, and what to do. A log of
     any size is read as it comes. Exit code 1 means that a known error was found or that the program failed.
     """
-    from rocmend.cli.views.explain import meanings_document
+    from rocmend.cli.views.explain import as_asked, meanings_document
     from rocmend.doctor.meaning import meanings
     from rocmend.kb.errors import ErrorReader, index_of
     from rocmend.kb.load import load_entries
@@ -91,7 +93,9 @@ def command(
     machine = None
     if seen:
         machine = target_alone(take_snapshot(machine_dir, target=target))
-    found = meanings(seen, knowledge, machine)
+    found = meanings(seen, knowledge, machine, _plan(machine, knowledge))
+    named = asked_with(machine_dir, target)
+    found = tuple(as_asked(one, named) for one in found)
     near = _near(knowledge, pasted, target) if not found else []
     ended = "" if result is None else _ended(result)
     failed = result is not None and result.exit_code != 0
@@ -105,7 +109,7 @@ def command(
     if result is not None:
         data["run"] = {"exit_code": result.exit_code, "verdict": result.verdict, "reason": result.reason}
     outcome = Outcome("explain", data, FINDINGS if found or failed else CLEAN, judged=bool(found or failed))
-    name = "" if machine is None else machine.name
+    name = "" if machine is None else machine.hypothetical_target or machine.name
     finish(
         outcome,
         output_format,
@@ -113,6 +117,7 @@ def command(
             found,
             lines=reader.lines,
             machine=name,
+            doctor=f"rocmend doctor {named}".strip(),
             ended=ended,
             well=result is not None and not failed,
             near=near,
@@ -205,6 +210,16 @@ def _ended(result: AttemptResult) -> str:
     if result.exit_code is None:
         return f"The program was ended by signal {result.signal}."
     return f"The program ended with exit status {result.exit_code}."
+
+
+def _plan(machine: Machine | None, knowledge: Knowledge) -> Plan | None:
+    """Return what doctor advises for a machine; None where nothing of it is judged."""
+    if machine is None or machine.hypothetical_target:
+        return None
+    from rocmend.cli.plan import with_installs
+    from rocmend.doctor.diagnose import diagnose
+
+    return with_installs(diagnose(machine, knowledge), machine, knowledge).plan
 
 
 def _near(knowledge: Knowledge, pasted: str, target: str | None) -> list[tuple[str, str]]:
