@@ -75,7 +75,7 @@ def recall(index: SearchIndex, wanted: Iterable[Case]) -> Recall:
 def main() -> None:
     """Print the recall."""
     begin = time.process_time()
-    index = SearchIndex(load_entries())
+    index = SearchIndex(load_entries().current())
     built_s = time.process_time() - begin
     known = cases()
     begin = time.process_time()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -14,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from rocmend.kb.entry import Status
 from rocmend.kb.load import load_entries
 
 from .conftest import Done
@@ -88,9 +91,29 @@ amdgpu 0000:c5:00.0: amdgpu: GPU reset begin!
         ),
         # https://github.com/pop-os/cosmic-epoch/issues/3764
         (
-            f"{RING_RESET}amdgpu 0000:0c:00.0: BACO reset\n",
+            f"{RING_RESET}amdgpu 0000:0c:00.0: BACO reset\namdgpu: GPU reset succeeded, trying to resume\n",
             "driver-dmesg-reset-other",
             {"driver-dmesg-reset-failed", "driver-dmesg-reset-unfinished"},
+        ),
+        (
+            f"{RING_RESET}amdgpu 0000:0c:00.0: BACO reset\n",
+            "driver-dmesg-reset-unfinished",
+            {"driver-dmesg-reset-failed", "driver-dmesg-reset-recovered"},
+        ),
+        (
+            f"{RING_RESET}amdgpu: MODE2 reset\n[drm] PCIE GART of 1024M enabled.\n",
+            "driver-dmesg-reset-mode2",
+            {"driver-dmesg-reset-unfinished"},
+        ),
+        (
+            f"{RING_RESET}Linux version 6.17.0\n[drm] PCIE GART of 1024M enabled.\n",
+            "driver-dmesg-reset-unfinished",
+            {"driver-dmesg-reset-failed"},
+        ),
+        (
+            "amdgpu 0000:04:00.0: [drm] device wedged, but no recovery needed\n",
+            "driver-dmesg-reset-recovered",
+            {"driver-dmesg-gpu-hang"},
         ),
         # https://github.com/ROCm/legacy-rocm-build/issues/5999
         (
@@ -106,7 +129,7 @@ amdgpu 0000:c5:00.0: amdgpu: GPU reset begin!
             set(),
         ),
     ],
-    ids=["mode2", "baco", "wedged", "unfinished", "response"],
+    ids=["mode2", "baco", "tried", "resumed", "boot", "no-recovery", "wedged", "unfinished", "response"],
 )
 def test_how_a_reset_ended_is_told(log: str, wanted: str, unwanted: set[str]) -> None:
     found = entries_of(piped("--json", data=log.encode()))
@@ -121,11 +144,38 @@ def test_a_text_that_means_nothing_says_so_in_a_sentence(installed: Run) -> None
     assert "rocmend kb search" in done.out
 
 
+def test_what_is_suggested_is_no_archived_entry(installed: Run) -> None:
+    title = "torch.compile takes 2 to 5 minutes on its first call"
+    assert load_entries().entries["compile-time-torch-compile-default"].status is Status.ARCHIVED
+    near = json.loads(installed("explain", title, "--json").out)["data"]["near"]
+    assert near
+    assert not set(near) - set(load_entries().current().entries)
+
+
+def test_a_python_without_full_text_search_suggests_nothing(rocmend: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Without(sqlite3.Connection):
+        def execute(self, sql: str, *more: Any) -> sqlite3.Cursor:
+            if "fts5" in sql:
+                raise sqlite3.OperationalError("no such module: fts5")
+            return super().execute(sql, *more)
+
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda name, **more: connect(name, factory=Without, **more))
+    done = rocmend("explain", "torch.compile", "is", "slow")
+    assert (done.code, done.err) == (0, "")
+    assert "No error that rocmend knows is in this text." in done.out
+    assert "has no full-text search" in rocmend("kb", "search", "hang").err
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
         ((), "the text is empty"),
         (("no/such/file.log",), "There is no such file"),
+        (("red.txt", "m1.log"), "[red.txt, m1.log] There is no such file"),
+        (("/dev/zero",), "is not a regular file"),
+        (("/dev",), "is a folder"),
+        (("",), "the text is empty"),
         (("gfx1151-cwsr-save-area-too-small",), "rocmend kb show gfx1151-cwsr-save-area-too-small"),
         (("--run",), "no program was named"),
         (("--run", "no-such-program-at-all"), "no-such-program-at-all"),
@@ -149,6 +199,37 @@ def test_a_program_is_run_shown_and_explained() -> None:
     assert data["run"]["exit_code"] == 3
     assert entries_of(done)[0] == "driver-dmesg-page-fault"
     assert piped("--run", sys.executable, "-c", "print('fine')").code == 0
+
+
+def test_a_pipe_that_nobody_fills_is_not_waited_for_and_files_are_read_one_at_a_time(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert "is not a regular file" in piped(str(tmp_path / "pipe")).err
+    log = tmp_path / "red.txt"
+    log.write_text(FAULT)
+    assert "is a file among other words" in piped(str(log), "GPU", "hang").err
+    assert entries_of(piped(str(log), "--json")) == ["driver-dmesg-page-fault"]
+
+
+def test_an_error_that_a_folder_is_called_like_is_a_text(installed: Run, tmp_path: Path) -> None:
+    (tmp_path / "ErrorDeviceLost").mkdir()
+    done = installed("explain", "ErrorDeviceLost", "--json", cwd=tmp_path)
+    assert (done.code, done.err) == (1, "")
+    assert entries_of(done)
+
+
+@pytest.mark.parametrize(("printed", "found"), [("fine", []), (FAULT, ["driver-dmesg-page-fault"])])
+def test_a_program_that_is_interrupted_is_explained_and_said_to_be(printed: str, found: list[str]) -> None:
+    script = f"import time; print({printed!r}, flush=True); time.sleep(60)"
+    command = [PROGRAM, "explain", "--json", "--machine", "strix-halo", "--run", sys.executable, "-c", script]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert printed in process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=60)
+    told = json.loads(out)
+    assert (process.returncode, told["exit_code"], told["status"]) == (130, 130, "interrupted")
+    assert told["data"]["run"] == {"interrupted": True}
+    assert [one["seen"]["entry_id"] for one in told["data"]["meanings"]] == found
 
 
 def test_a_program_is_ended_at_its_time_limit_with_all_that_it_started(tmp_path: Path) -> None:

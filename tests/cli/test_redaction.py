@@ -32,7 +32,7 @@ CMDLINE = (
 )
 PLANTED = Path(__file__).parents[1] / "core" / "redact" / "planted.toml"
 
-WITHOUT = {"env", "kb lint", "kb matrix", "kb search", "kb sources", "kernels list", "targets"} | {"share make"}
+WITHOUT = {"env", "kb lint", "kb matrix", "kb sources", "kernels list", "targets"} | {"share make"}
 """Commands whose output holds nothing of a machine, is there to be run, or is always redacted."""
 
 
@@ -125,6 +125,18 @@ def test_an_error_in_json(rocmend: Run) -> None:
     done = rocmend("doctor", "--machine", "/home/anna/none", "--json")
     assert "anna" not in done.out
     assert "/home/anna/none" in rocmend("doctor", "--machine", "/home/anna/none", "--json", "--no-redact").out
+
+
+@pytest.mark.parametrize("output_format", ["json", "html", "md"])
+def test_a_line_that_is_searched_for(output_format: str, rocmend: Run) -> None:
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    line = f"/home/anna/x.py: RuntimeError: HIP error: invalid device function {token}"
+    done = rocmend("kb", "search", line, "--format", output_format)
+    assert done.code == 0
+    assert "install-torch-lacks-gpu-target" in done.out
+    assert [secret for secret in (token, "anna") if secret in done.out] == []
+    kept = html.unescape(rocmend("kb", "search", line, "--format", output_format, "--no-redact").out)
+    assert token in kept.replace("\\_", "_")
 
 
 def test_a_record_and_its_log(rocmend: Run, tmp_path: Path, machine: Path) -> None:

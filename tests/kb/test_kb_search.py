@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Callable
 
 import pytest
@@ -12,7 +13,7 @@ from rocmend.core.errors import RocmendError
 from rocmend.core.records import Source
 from rocmend.kb.entry import Entry, Scope
 from rocmend.kb.load import Knowledge, load_entries
-from rocmend.kb.search import SearchIndex, search
+from rocmend.kb.search import SearchIndex, search, words_in
 from rocmend.kb.sources import list_sources
 
 Make = Callable[..., Entry]
@@ -85,7 +86,7 @@ def test_words_in_the_order_of_the_query_and_rare_ones_count_most(entry_of: Make
     assert ids(knowledge, "memory denied")[0] == "a"
 
 
-INDEX = SearchIndex(REAL)
+INDEX = SearchIndex(REAL.current())
 
 
 def test_recall_of_what_people_paste_and_ask() -> None:
@@ -170,3 +171,17 @@ def test_sources_are_listed_with_who_cites_them(entry_of: Make, knowledge_of: Ga
 
 def test_every_shipped_entry_is_cited_from_somewhere() -> None:
     assert {name for one in list_sources(REAL) for name in one.entries} == set(REAL.entries)
+
+
+def test_words_of_any_language_and_with_accents_are_looked_for(entry_of: Make, knowledge_of: Gather) -> None:
+    knowledge = knowledge_of(entry_of(id="a", title="Modèle gelé"), entry_of(id="b", title="ошибка загрузки"))
+    assert ids(knowledge, "modele gele") == ids(knowledge, "MODÈLE GELÉ") == ["a"]
+    assert ids(knowledge, "Ошибка") == ["b"]
+    assert words_in("é") == ("e",)
+
+
+@pytest.mark.parametrize("word", ["a", "a1", "a.", "_", "é"])
+def test_a_long_word_takes_no_time(word: str) -> None:
+    begin = time.process_time()
+    INDEX.search(word * 40_000)
+    assert time.process_time() - begin < 2

@@ -78,7 +78,11 @@ VARIANTS = [
     ("ring_timeout", "[drm:amdgpu_job_timedout [amdgpu]] *ERROR* ring gfx_0.0.0 timeout, but soft recovered"),
     ("reset_mode1", "amdgpu: GPU mode1 reset"),
     ("reset_mode1", "amdgpu: GPU smu mode1 reset"),
-    ("reset_other", "amdgpu: Ring gfx_0.0.0 reset succeeded"),
+    ("reset_other", "amdgpu 0000:01:00.0: amdgpu: PCI reset"),
+    ("ring_reset", "amdgpu: Ring gfx_0.0.0 reset succeeded"),
+    ("reset_recovered", "amdgpu 0000:04:00.0: [drm] device wedged, but no recovery needed"),
+    ("reset_recovered", "amdgpu 0000:c5:00.0: amdgpu: GPU reset succeeded, trying to resume"),
+    ("gpu_hang", "amdgpu 0000:04:00.0: [drm] device wedged, needs recovery"),
     ("reset_failed", "amdgpu 0000:03:00.0: GPU reset(1) failed"),
     ("reset_failed", "amdgpu: GPU mode1 reset failed"),
     ("gpu_hang", "amdgpu: The cp might be in an unrecoverable state due to an unsuccessful queues preemption"),
@@ -161,6 +165,45 @@ amdgpu 0000:04:00.0: [drm] device wedged, but recovered through reset
 """,
         "failed",
         {"reset_recovered"},
+    ),
+    # the driver says which reset it tries before it tries it
+    ("amdgpu 0000:0b:00.0: GPU reset begin!\namdgpu 0000:0b:00.0: amdgpu: MODE1 reset\n", "unfinished", set()),
+    ("amdgpu 0000:0b:00.0: GPU reset begin!\namdgpu 0000:0b:00.0: amdgpu: PCI reset\n", "unfinished", set()),
+    ("amdgpu 0000:0b:00.0: amdgpu: MODE2 reset\n", None, {"reset_begin"}),  # at hibernation
+    ("amdgpu 0000:0b:00.0: GPU reset begin!\n[drm] device wedged, but no recovery needed\n", "recovered", {"gpu_hang"}),
+    (
+        # filtered by "drm": https://github.com/xCollateral/VulkanMod/issues/213
+        "[drm:amdgpu_job_timedout [amdgpu]] GPU reset begin!\n[drm] PCIE GART of 1024M enabled.\n",
+        "recovered",
+        {"reset_failed"},
+    ),
+    (
+        # https://github.com/ROCm/legacy-rocm-build/issues/6018
+        """\
+[74126.1] amdgpu 0000:c5:00.0: amdgpu: GPU reset begin!
+[74127.3] amdgpu 0000:c5:00.0: amdgpu: MODE2 reset
+[74128.026595] amdgpu 0000:c5:00.0: amdgpu: ring gfx_0.0.0 uses VM inv eng 0 on hub 0
+""",
+        "recovered",
+        {"reset_failed"},
+    ),
+    (
+        "amdgpu: GPU reset begin!\nLinux version 6.17.0\n[drm] PCIE GART of 512M enabled.\n",
+        "unfinished",
+        set(),
+    ),
+    (
+        # other devices' lines
+        """\
+amdgpu 0000:0b:00.0: amdgpu: GPU reset(1) failed
+ata3: SATA link reset done
+mt7921e 0000:05:00.0: chip soft reset
+r8169 0000:06:00.0 enp6s0: link reset
+amdgpu 0000:0b:00.0: amdgpu: mode1 reset is supported
+nvidia-modeset: GPU reset(2) succeeded
+""",
+        "failed",
+        {"reset_other", "reset_mode1", "reset_recovered"},
     ),
 ]
 

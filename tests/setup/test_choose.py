@@ -126,3 +126,20 @@ def test_the_index_says_which_python_and_system_it_is_for_and_how_old_that_is() 
     assert chosen(46) == (True, "", 46)
     assert "this environment has Python 3.9" in chosen(python__version="3.9.2")[1]
     assert chosen(host__os_family="windows")[0] is False
+
+
+def test_an_index_that_has_ended_says_so_with_its_successor_and_what_it_is_kept_for() -> None:
+    read = dt.date(2026, 11, 29)
+    new = Index("the new one", "https://new.example/", "stable", {}, ("10.1",), read, (Source("S"),))
+    old = Index(
+        "the old one", "https://old.example/", "stable", {}, ("7.14",), read, (Source("S"),),
+        ended=dt.date(2026, 8, 24), successor="new", note="ROCm 7.14 is installed from here.",
+    )  # fmt: skip
+    entries = [_entry(name, Install("torch", f"pip install {name}", index=name)) for name in ("old", "new")]
+    knowledge = msgspec.structs.replace(make_knowledge(*entries), indexes={"old": old, "new": new})
+    said = {one.index: one.caution for one in choose(make_machine(**STRIX), knowledge, "torch", "gfx1151").choices}
+    assert said == {
+        "old": "This index has had no new builds since 2026-08-24; its successor is the new one, https://new.example/. "
+        "ROCm 7.14 is installed from here.",
+        "new": "",
+    }

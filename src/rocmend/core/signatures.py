@@ -45,6 +45,18 @@ _BENIGN = (
 )
 """Lines on which a test says that it ended well, whatever it tested."""
 
+_BOOT = r"\bLinux version \d"
+"""What the kernel prints first."""
+
+_AMDGPU = r"(?i)\bamdgpu|\bamdkfd|\bkfd\b|\bdrmn\d|_kfd_"
+_DRM = r"(?i)\[drm[\]:]"
+_OTHER_DRM = (
+    r"(?i)[a-z][\w-]* (?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]: .*\[drm[\]:]"  # a device with its driver
+    r"|\[drm:\w+ \[\w+\]"  # a function with its module
+    r"|\[drm:(?:i915|intel|xe|radeon|nouveau|nv\d*|nvidia|ast|vmw|virtio|msm|panfrost|v3d|vc4)_|\[nvidia-drm\]"
+)
+"""Lines of [drm] that say which driver printed them."""
+
 _HEADER = "[[signature]]"
 
 
@@ -61,6 +73,13 @@ class Log(StrEnum):
 
     OUTPUT = "output"
     KERNEL = "kernel"
+
+
+class Device(StrEnum):
+    """Whose lines are meant."""
+
+    ANY = "any"
+    AMDGPU = "amdgpu"
 
 
 class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -86,12 +105,15 @@ class Signature(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
         log: Where such a line is printed.
         rank: Of several that match a line, the lowest is named first.
         unless: Regular expression of lines that are not meant all the same; empty for none.
+        device: Whose lines are meant: any program's and driver's, or only those that name amdgpu or its kfd, or the
+            kernel's [drm] and no other driver.
         kind: The name under which programs know it: the class of a kernel line, counted as the fact ``dmesg.<kind>``,
             or the kind of failure in a run's record. No other signature has it.
         meaning: What such a line says, in a sentence; empty where the entry's title says it.
         verdict: What it makes of a run that did not end well and printed it; None where it makes nothing of it.
         always: It counts even where the exit status is 0.
         ended_by: Kinds of lines that take it back where they follow it: a reset that began has ended.
+        ended_by_text: Regular expression of lines that take it back too, and that are no errors themselves.
     """
 
     pattern: str
@@ -100,11 +122,23 @@ class Signature(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     log: Log = Log.OUTPUT
     rank: int = 50
     unless: str = ""
+    device: Device = Device.ANY
     kind: str = ""
     meaning: str = ""
     verdict: Verdict | None = None
     always: bool = False
     ended_by: tuple[str, ...] = ()
+    ended_by_text: str = ""
+
+    def ended_in(self, text: bytes) -> bool | None:
+        """Whether what follows takes it back; None where that is still open, False once the kernel starts anew."""
+        if not self.ended_by_text:
+            return None
+        found = _searched(expression(self.ended_by_text, self.log)).search(text)
+        boot = _searched(_BOOT).search(text)
+        if boot and not (found and found.start() < boot.start()):
+            return False
+        return True if found else None
 
 
 class Known(msgspec.Struct, frozen=True, array_like=True):
@@ -233,7 +267,16 @@ def _meant(known: Known, data: bytes) -> bool:
     signature = known.signature
     if signature.unless and _searched(expression(signature.unless, signature.log)).search(data):
         return False
-    return not (signature.always and _searched(_BENIGN).search(data))
+    if signature.device is Device.AMDGPU and not _of_amdgpu(data):
+        return False
+    return not (signature.log is Log.OUTPUT and _searched(_BENIGN).search(data))
+
+
+def _of_amdgpu(data: bytes) -> bool:
+    """Whether a line of the kernel's is of AMD's GPU driver."""
+    if _searched(_AMDGPU).search(data):
+        return True
+    return bool(_searched(_DRM).search(data)) and not _searched(_OTHER_DRM).search(data)
 
 
 @cache

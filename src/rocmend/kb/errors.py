@@ -7,7 +7,7 @@ import re
 
 import msgspec
 
-from rocmend.core.signatures import Certainty, Known, Log, SignatureIndex
+from rocmend.core.signatures import Certainty, Known, Log, Signature, SignatureIndex
 from rocmend.kb.load import Knowledge
 
 BLOCK_BYTES = 1 << 20
@@ -82,7 +82,7 @@ class ErrorReader:
         self._rest = b""
         self._decoder: codecs.IncrementalDecoder | None = None
         self._found: dict[str, Sighting] = {}
-        self._ended_by: dict[str, tuple[str, ...]] = {}
+        self._open: dict[str, tuple[Signature, int]] = {}
         self.bytes = 0
         self.lines = 0
 
@@ -127,12 +127,21 @@ class ErrorReader:
             for known in _telling(hit.known):
                 taken[known.entry_id] = taken.get(known.entry_id, 0) + 1
                 self._keep(known, hit.line, number, full=taken[known.entry_id] >= _MOST)
+                if known.signature.ended_by:
+                    self._open[known.entry_id] = known.signature, hit.offset
+        for entry_id, (signature, offset) in tuple(self._open.items()):
+            self._open[entry_id] = signature, 0  # in the next block
+            ended = signature.ended_in(plain[offset:])
+            if ended is not None:
+                del self._open[entry_id]
+            if ended:
+                del self._found[entry_id]
         self.lines += block.count(b"\n")
 
     def _take_back(self, kinds: set[str]) -> None:
         """Forget what lines of these kinds say has ended."""
-        for entry_id in [entry_id for entry_id, ends in self._ended_by.items() if kinds & set(ends)]:
-            del self._ended_by[entry_id], self._found[entry_id]
+        for entry_id in [entry_id for entry_id, (one, _) in self._open.items() if kinds & set(one.ended_by)]:
+            del self._open[entry_id], self._found[entry_id]
 
     def _keep(self, known: Known, line: str, number: int, *, full: bool) -> None:
         signature = known.signature
@@ -152,8 +161,6 @@ class ErrorReader:
                 made if better else before, count=before.count + 1, at_least=before.at_least or full
             )
         self._found[known.entry_id] = made
-        if signature.ended_by:
-            self._ended_by[known.entry_id] = signature.ended_by
 
 
 def _telling(known: tuple[Known, ...]) -> list[Known]:

@@ -14,6 +14,7 @@ import itertools
 import math
 import re
 import sqlite3
+import unicodedata
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -43,6 +44,8 @@ WEIGHTS = {
 """What a word counts for in each part of an entry."""
 MAX_WORDS = 40
 """Of a query: more are not looked for."""
+MAX_CHARS = 4000
+"""Of a query that are looked up by their words; signatures are looked for in all of it."""
 
 _IN_TITLE = "{id title tags} : "
 _TITLE = 1.2
@@ -87,8 +90,8 @@ _OTHER_TARGET = 0.7
 _PAST = 0.75
 _UNKNOWN = 0.85
 
-_WORD = re.compile(r"[a-z0-9]+")
-_COMPOUND_WORD = re.compile(r"[a-z0-9]+(?:[._:/+-]+[a-z0-9]+)+")
+_WORD = re.compile(r"[^\W_]+")
+_COMPOUND_WORD = re.compile(r"(?<![^\W_])[^\W_]+(?:[._:/+-]+[^\W_]+)+")
 _ENDING = re.compile(r"(?<=[a-z]{3})(?:ings?|ed|es|s|e|ing)\Z")
 _COMMON_WORDS = (
     "a an and any are as at be been but by can cannot could did do does don doesn for from get gets getting give got "
@@ -220,6 +223,7 @@ class SearchIndex:
         return Hit(entry, round(score, 3), hit.found if hit is not None else (), sighting.line)
 
     def _by_words(self, query: str, targets: Collection[str], findings: Collection[str]) -> list[Hit]:
+        query = query[:MAX_CHARS]
         words, named = _asked(query)
         matches: dict[int, _Match] = {}
         for term in self._terms(query, words, named):
@@ -245,14 +249,13 @@ class SearchIndex:
 
     def _terms(self, query: str, words: Sequence[str], named: Mapping[str, str]) -> Iterator[_Term]:
         """Yield what is looked up for a query."""
-        low = query.lower()
-        every = _WORD.findall(low)[:MAX_WORDS]
-        for compound in dict.fromkeys(_COMPOUND_WORD.findall(low)):
+        every = _words(query)[:MAX_WORDS]
+        for compound in dict.fromkeys(_COMPOUND_WORD.findall(_folded(query))):
             yield _Term(_phrase(_WORD.findall(compound)), "", _COMPOUND, compound=True)
         for target, name in named.items():
             yield _Term(_phrase([target]), target, _TARGET_WORD)
             if name.lower() != target:
-                yield _Term(_phrase(_WORD.findall(name.lower())), target, 0.15)
+                yield _Term(_phrase(_words(name)), target, 0.15)
         if len(words) > _LONG:
             yield from (_Term(_phrase([word]), word, 1.0) for word in words if word in self._documents)
             return
@@ -266,7 +269,7 @@ class SearchIndex:
         for words_of, phrase in _synonyms(every):
             for word in words_of:
                 if word in words:
-                    yield _Term(_phrase(_WORD.findall(phrase.lower())), word, _SYNONYM)
+                    yield _Term(_phrase(_words(phrase)), word, _SYNONYM)
 
     def _of_word(self, word: str) -> Iterator[_Term]:
         if word in self._documents:
@@ -306,10 +309,23 @@ def search(knowledge: Knowledge, query: str) -> tuple[Hit, ...]:
 
 def words_in(query: str) -> tuple[str, ...]:
     """Return what is looked for: the words that say something, or all where none does; empty where there are none."""
-    found = _WORD.findall(query.lower())
+    found = _words(query[:MAX_CHARS])
     words = [word for word in found if len(word) > 1] or found
     telling = [word for word in words if word not in _COMMON]
     return tuple(dict.fromkeys(telling or words))[:MAX_WORDS]
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(_folded(text))
+
+
+def _folded(text: str) -> str:
+    """Return a text in lower case and without diacritics, as FTS5's tokenizer ``unicode61`` reads it."""
+    low = text.lower()
+    if low.isascii():
+        return low
+    apart = unicodedata.normalize("NFD", low)
+    return unicodedata.normalize("NFC", "".join(char for char in apart if not unicodedata.combining(char)))
 
 
 def _worth(entry: Entry, targets: Collection[str], findings: Collection[str]) -> float:
@@ -350,7 +366,7 @@ class _Synonyms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def _groups() -> tuple[tuple[tuple[str, tuple[str, ...]], ...], ...]:
     """Return the groups of synonyms, each phrase with its words."""
     made = msgspec.toml.decode(SYNONYMS.read_bytes(), type=_Synonyms)
-    return tuple(tuple((phrase, tuple(_WORD.findall(phrase.lower()))) for phrase in group) for group in made.groups)
+    return tuple(tuple((phrase, tuple(_words(phrase))) for phrase in group) for group in made.groups)
 
 
 def _synonyms(words: Sequence[str]) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -415,5 +431,5 @@ def _resolved(name: str) -> str:
 @cache
 def _words_of_names() -> frozenset[str]:
     """Return the words of which GPUs' names are made."""
-    names = (part for word, _, shown in known_names() for part in _WORD.findall(f"{word} {shown.lower()}"))
+    names = (part for word, _, shown in known_names() for part in _words(f"{word} {shown}"))
     return frozenset({*names, "amd", "radeon", "instinct", "ryzen", "gpu", "graphics"})

@@ -26,7 +26,7 @@ def index_of(knowledge: Knowledge) -> SignatureIndex:
 
 def _malformed(signature: Signature) -> str:
     try:
-        for pattern in filter(None, (signature.pattern, signature.unless)):
+        for pattern in filter(None, (signature.pattern, signature.unless, signature.ended_by_text)):
             compile_pattern(expanded(pattern))
     except PatternError as error:
         return error.message

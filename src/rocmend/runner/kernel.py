@@ -23,6 +23,7 @@ RESET_CLASSES = frozenset(
         "reset_mode2",
         "reset_other",
         "reset_recovered",
+        "ring_reset",
         "ring_reset_failed",
         "vram_lost",
     }

@@ -241,12 +241,14 @@ def _choice(entry: Entry, install: Install, target: str, gfx: GfxTarget | None, 
 
 
 def _from_index(choice: Choice, install: Install, knowledge: Knowledge, machine: Machine, today: dt.date) -> Choice:
-    """Add what the table of indexes says: its age, and whether it has wheels for this system and Python."""
+    """Add what the table of indexes says: its age, its end, and whether it has wheels for this system and Python."""
     row = knowledge.indexes.get(install.index)
     if row is None:
         return choice
     stale = row.age_days(today) if row.is_due(today) else 0
-    choice = msgspec.structs.replace(choice, index=install.index, read=row.read, stale_days=stale)
+    ended = _ended_caution(row, knowledge)
+    caution = " ".join(filter(None, (ended, choice.caution)))
+    choice = msgspec.structs.replace(choice, index=install.index, read=row.read, stale_days=stale, caution=caution)
     if machine.hypothetical_target:
         return choice
     system = machine.value("host.os_family")
@@ -256,6 +258,15 @@ def _from_index(choice: Choice, install: Install, knowledge: Knowledge, machine:
     return (
         msgspec.structs.replace(choice, caution=" ".join(filter(None, (python, choice.caution)))) if python else choice
     )
+
+
+def _ended_caution(row: Index, knowledge: Knowledge) -> str:
+    """Say that an index gets no new builds, what took its place, and what it is still good for."""
+    if row.ended is None:
+        return ""
+    successor = knowledge.indexes.get(row.successor)
+    instead = f"; its successor is {successor.name}, {successor.url}" if successor is not None else ""
+    return f"This index has had no new builds since {row.ended}{instead}. {row.note}".strip()
 
 
 def _python_caution(row: Index, version: object) -> str:

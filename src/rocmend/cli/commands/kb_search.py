@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @click.option("--here", is_flag=True, help="Put first what this machine's GPUs and its findings are about.")
 @machine_option
 @target_option
-@output_options(private=False)
+@output_options()
 def command(
     words: tuple[str, ...], limit: int, here: bool, machine_dir: Path | None, target: str | None, output_format: str
 ) -> None:

@@ -10,7 +10,7 @@ import re
 
 import msgspec
 
-from rocmend.core.signatures import kernel_classes, kernel_kinds
+from rocmend.core.signatures import Signature, kernel_classes, kernel_kinds
 
 MAX_CHARS = 16 << 20
 """Characters looked at; the kernel's ring buffer holds far less."""
@@ -47,13 +47,11 @@ CLASSES = tuple(
 
 _RESETS = {
     "reset_begin": "unfinished",
-    "reset_mode1": "recovered",
-    "reset_mode2": "recovered",
-    "reset_other": "recovered",
     "reset_recovered": "recovered",
+    "ring_reset": "recovered",
     "reset_failed": "failed",
 }
-"""How the last reset stands after a line of a class."""
+"""How the last reset stands after a line of a class. Lines such as "MODE1 reset" are printed before it is tried."""
 
 _MONOTONIC = re.compile(r"^(?:<\d{1,3}>)?\[[ \t]{0,10}(\d{1,10}\.\d{1,9})\]")
 _STAMP = re.compile(
@@ -106,10 +104,15 @@ def last_reset(text: str) -> str | None:
     Returns:
         ``recovered``, ``failed``, ``unfinished`` where nothing follows its beginning, None where there was none.
     """
+    log = text[:MAX_CHARS].encode(errors="replace")
     state: str | None = None
-    for hit in kernel_classes().scan(text[:MAX_CHARS].encode(errors="replace")):
+    last: tuple[Signature, int] | None = None
+    for hit in kernel_classes().scan(log):
         for one in hit.known:
-            state = _RESETS.get(one.signature.kind, state)
+            if one.signature.kind in _RESETS:
+                state, last = _RESETS[one.signature.kind], (one.signature, hit.offset)
+    if last is not None and last[0].ended_in(log[last[1] :]):
+        return "recovered"
     return state
 
 
