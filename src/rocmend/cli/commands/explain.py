@@ -14,14 +14,16 @@ from rocmend.cli.base import RewritingOption, rocmend_command
 from rocmend.cli.output import finish, output_options, tell
 from rocmend.cli.progress import Progress
 from rocmend.cli.quantities import Duration
-from rocmend.cli.source import machine_option, take_snapshot, target_option
+from rocmend.cli.source import asked_with, machine_option, take_snapshot, target_option
 from rocmend.core.errors import RocmendError, UsageError
 from rocmend.core.verdict import Verdict
 from rocmend.report.envelope import CLEAN, FINDINGS, INTERRUPTED, Outcome
 
 if TYPE_CHECKING:
+    from rocmend.doctor.records import Plan
     from rocmend.kb.errors import ErrorReader
     from rocmend.kb.load import Knowledge
+    from rocmend.machine.facts import Machine
     from rocmend.runner.result import AttemptResult
 
 _READ_BYTES = 1 << 20
@@ -73,7 +75,7 @@ def command(
     any size is read as it comes. Exit code 1 means that a known error was found or that the program failed.
     A program under --run has no standard input; Ctrl-C ends it, explains what it printed, and exits with 130.
     """
-    from rocmend.cli.views.explain import meanings_document
+    from rocmend.cli.views.explain import as_asked, meanings_document
     from rocmend.doctor.meaning import meanings
     from rocmend.kb.errors import ErrorReader, index_of
     from rocmend.kb.load import load_entries
@@ -91,11 +93,13 @@ def command(
     pasted = "" if run else _read(text, reader)
     seen = reader.finish()
     if not seen and pasted:
-        seen = quoted(pasted, knowledge)
+        seen = quoted(pasted, knowledge.current())
     machine = None
     if seen:
         machine = target_alone(take_snapshot(machine_dir, target=target))
-    found = meanings(seen, knowledge, machine)
+    found = meanings(seen, knowledge, machine, _plan(machine, knowledge))
+    named = asked_with(machine_dir, target)
+    found = tuple(as_asked(one, named) for one in found)
     near = _near(knowledge.current(), pasted, target) if not found else []
     ended = "" if result is None else _ended(result)
     failed = result is not None and result.exit_code != 0
@@ -112,7 +116,7 @@ def command(
         data["run"] = {"interrupted": True}
     exit_code = INTERRUPTED if interrupted else FINDINGS if found or failed else CLEAN
     outcome = Outcome("explain", data, exit_code, judged=bool(found or failed))
-    name = "" if machine is None else machine.name
+    name = "" if machine is None else machine.hypothetical_target or machine.name
     finish(
         outcome,
         output_format,
@@ -120,6 +124,7 @@ def command(
             found,
             lines=reader.lines,
             machine=name,
+            doctor=f"rocmend doctor {named}".strip(),
             ended=ended,
             well=result is not None and not failed,
             near=near,
@@ -242,6 +247,16 @@ def _ended(result: AttemptResult) -> str:
     if result.exit_code is None:
         return f"The program was ended by signal {result.signal}."
     return f"The program ended with exit status {result.exit_code}."
+
+
+def _plan(machine: Machine | None, knowledge: Knowledge) -> Plan | None:
+    """Return what doctor advises for a machine; None where nothing of it is judged."""
+    if machine is None or machine.hypothetical_target:
+        return None
+    from rocmend.cli.plan import with_installs
+    from rocmend.doctor.diagnose import diagnose
+
+    return with_installs(diagnose(machine, knowledge), machine, knowledge).plan
 
 
 def _near(knowledge: Knowledge, pasted: str, target: str | None) -> list[tuple[str, str]]:
