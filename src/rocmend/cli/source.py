@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -184,6 +185,15 @@ def exclusive(machine_dir: Path | None, python: ChosenPython | None) -> None:
             "it names an environment of this machine, and a captured machine has the one that was captured.",
             next_step="Leave out --python or --machine.",
         )
+
+
+def asked_with(machine_dir: Path | None, target: str | None) -> str:
+    """Return the options that name the same machine in another command."""
+    from rocmend.core.examples import example_machines
+
+    named = next((name for name, path in example_machines().items() if path == machine_dir), machine_dir)
+    given = (("--machine", named), ("--target", target))
+    return " ".join(f"{option} {shlex.quote(str(value))}" for option, value in given if value)
 
 
 def take_snapshot(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from rocmend.core.records import Source
+from rocmend.core.records import Remedy, Source
 from rocmend.kb.action import action_name, on_machine, serves
 from rocmend.kb.entry import Entry, Status
-from rocmend.kb.general import generic, headline, in_spans, plain_code, rewritten
+from rocmend.kb.general import generic, headline, in_spans, plain, plain_code, rewritten
 from rocmend.kb.load import Knowledge
 from rocmend.kb.match import Match, Matcher, helps
-from rocmend.kb.template import fill, only_gpu
+from rocmend.kb.template import fill, is_filled, only_gpu
 from rocmend.machine.facts import Machine
 
 
@@ -89,12 +89,17 @@ def explain(entry_id: str, knowledge: Knowledge, machine: Machine | None = None)
     return Explanation(made, made.title, tuple(links), matches, machine.name if machine is not None else "")
 
 
-def _filled(entry: Entry, knowledge: Knowledge, machine: Machine, gpu: int | None) -> Entry:
+def _filled(
+    entry: Entry, knowledge: Knowledge, machine: Machine, gpu: int | None, *, known_only: bool = False
+) -> Entry:
+    """Fill in a machine's values; ``known_only`` leaves unknown ones out of sentences in place of saying so."""
+
     def code(text: str) -> str:
         return plain_code(fill(text, machine, gpu, for_shell=True))
 
     def prose(text: str) -> str:
-        return fill(in_spans(text, code), machine, gpu)
+        text = in_spans(text, code)
+        return plain(text) if known_only and not is_filled(text, machine, gpu) else fill(text, machine, gpu)
 
     gpu = only_gpu(machine) if gpu is None else gpu
     remedies = tuple(
@@ -104,6 +109,21 @@ def _filled(entry: Entry, knowledge: Knowledge, machine: Machine, gpu: int | Non
     )
     here = msgspec.structs.replace(entry, remedy=remedies)
     return rewritten(here, fill(entry.title, machine, gpu), prose, code)
+
+
+def remedies_on(entry_id: str, knowledge: Knowledge, machine: Machine) -> tuple[Remedy, ...]:
+    """Return what helps against an entry's problem on a machine, with its values, whether or not its rule holds there.
+
+    Args:
+        entry_id: Its id.
+        knowledge: The entries.
+        machine: The machine.
+
+    Raises:
+        UsageError: No such entry.
+        PredicateError: A condition of a remedy is malformed.
+    """
+    return _filled(knowledge.get(entry_id), knowledge, machine, None, known_only=True).remedy
 
 
 def _linked(relation: str, entry_id: str, knowledge: Knowledge) -> LinkedEntry:

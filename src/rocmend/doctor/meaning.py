@@ -8,7 +8,8 @@ from enum import StrEnum
 import msgspec
 
 from rocmend.core.records import Fact, Gap, Remedy, Severity, Source
-from rocmend.doctor.explain import Explanation, explain
+from rocmend.doctor.explain import Explanation, explain, remedies_on
+from rocmend.doctor.records import Plan, Step
 from rocmend.kb.entry import Status
 from rocmend.kb.errors import Sighting
 from rocmend.kb.load import Knowledge
@@ -33,6 +34,22 @@ class Cause(msgspec.Struct, frozen=True):
     title: str
 
 
+class PlanStep(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A step of doctor's plan that deals with such lines.
+
+    Attributes:
+        number: Its number in the plan.
+        title: What it does.
+        commands: Shell lines that do it.
+        settles: The entries for which it is named here.
+    """
+
+    number: int
+    title: str
+    commands: tuple[str, ...] = ()
+    settles: tuple[str, ...] = ()
+
+
 class Meaning(msgspec.Struct, frozen=True, omit_defaults=True):
     """What some lines of a text mean.
 
@@ -45,7 +62,8 @@ class Meaning(msgspec.Struct, frozen=True, omit_defaults=True):
             ``not-checked`` where it has no rule or no machine was looked at.
         evidence: The facts that say so.
         missing: The facts that were wanted, where it cannot be decided.
-        remedies: What can be done, best first.
+        steps: The steps of doctor's plan for this machine that deal with it or with what is behind it.
+        remedies: What else can be done, best first.
         sources: Who says so.
         causes: Linked entries that this machine confirms, with their titles: what is behind such lines here.
         see: Ids of other entries worth reading.
@@ -58,6 +76,7 @@ class Meaning(msgspec.Struct, frozen=True, omit_defaults=True):
     here: Here = Here.NOT_CHECKED
     evidence: tuple[Fact, ...] = ()
     missing: tuple[Gap, ...] = ()
+    steps: tuple[PlanStep, ...] = ()
     remedies: tuple[Remedy, ...] = ()
     sources: tuple[Source, ...] = ()
     causes: tuple[Cause, ...] = ()
@@ -69,22 +88,41 @@ _FAULTS = frozenset({Severity.ERROR, Severity.WARNING, Severity.ADVICE})
 _OUTDATED = frozenset({Status.SUPERSEDED, Status.REFUTED})
 
 
-def meanings(seen: Sequence[Sighting], knowledge: Knowledge, machine: Machine | None) -> tuple[Meaning, ...]:
+def meanings(
+    seen: Sequence[Sighting], knowledge: Knowledge, machine: Machine | None, plan: Plan | None = None
+) -> tuple[Meaning, ...]:
     """Return what was found with what is known of it, what matters most first.
 
-    What the machine confirms comes first among what is equally sure, and what it excludes last of all.
+    What the machine confirms comes first among what is equally sure, and what it excludes last of all. Where one line
+    has several meanings and the machine confirms one, those are left out that it contradicts.
 
     Args:
         seen: What was found in a text.
         knowledge: The entries.
         machine: The machine that it is explained for; None for none.
+        plan: What doctor advises for that machine: its steps stand in place of the entries' own remedies.
 
     Raises:
         PredicateError: A predicate of an entry is malformed.
     """
     matcher = None if machine is None else Matcher(machine)
-    made = [_meaning(one, knowledge, matcher) for one in seen]
-    return tuple(sorted(made, key=_rank))
+    plan = plan or Plan()
+    made = [_meaning(one, knowledge, matcher, plan) for one in seen]
+    confirmed = {one.seen.number for one in made if one.here is Here.CONFIRMED}
+    kept = [one for one in made if one.here is not Here.CONTRADICTED or one.seen.number not in confirmed]
+    return tuple(_once(sorted(kept, key=_rank)))
+
+
+def _once(found: Sequence[Meaning]) -> list[Meaning]:
+    """Leave out what says the same of the same line as one before, and is not confirmed."""
+    said: set[tuple[int, str]] = set()
+    kept = []
+    for one in found:
+        key = one.seen.number, one.seen.meaning
+        if not one.seen.meaning or one.here is Here.CONFIRMED or key not in said:
+            kept.append(one)
+        said.add(key)
+    return kept
 
 
 def _rank(meaning: Meaning) -> tuple[bool, bool, tuple[int, int, int], int]:
@@ -93,10 +131,15 @@ def _rank(meaning: Meaning) -> tuple[bool, bool, tuple[int, int, int], int]:
     return excluded, meaning.status in _OUTDATED, (sure, _ORDER.index(meaning.here), rank), number
 
 
-def _meaning(seen: Sighting, knowledge: Knowledge, matcher: Matcher | None) -> Meaning:
+def _meaning(seen: Sighting, knowledge: Knowledge, matcher: Matcher | None, plan: Plan) -> Meaning:
     explained = explain(seen.entry_id, knowledge, None if matcher is None else matcher.machine)
     entry = explained.entry
     here, evidence, missing = _here(explained)
+    remedies, steps = entry.remedy, tuple[Step, ...]()
+    if matcher is not None and here is not Here.OTHER_GPU and matcher.machine.indices("gpu"):
+        remedies = remedies_on(seen.entry_id, knowledge, matcher.machine)
+        steps = _steps(entry.id, entry.links.see, remedies, plan)
+    planned = {action for step in plan.steps for action in _actions(step)} if steps else set()
     return Meaning(
         seen,
         explained.title,
@@ -105,21 +148,42 @@ def _meaning(seen: Sighting, knowledge: Knowledge, matcher: Matcher | None) -> M
         here,
         evidence,
         missing,
-        entry.remedy,
+        tuple(_plan_step(step, {entry.id, *entry.links.see}) for step in steps),
+        tuple(one for one in remedies if one.action not in planned),
         entry.source,
-        _causes(explained, knowledge, matcher) if here is not Here.OTHER_GPU else (),
+        _causes(explained, knowledge, matcher, steps) if here is not Here.OTHER_GPU else (),
         entry.links.see,
     )
 
 
-def _causes(explained: Explanation, knowledge: Knowledge, matcher: Matcher | None) -> tuple[Cause, ...]:
-    """Return the linked entries that report a fault of the machine."""
+def _steps(entry_id: str, links: Sequence[str], remedies: Sequence[Remedy], plan: Plan) -> tuple[Step, ...]:
+    """Return the steps that an entry's remedies ask for, and those for the findings that it links to."""
+    wanted = {one.action for one in remedies if one.action}
+    return tuple(step for step in plan.steps if {entry_id, *links} & set(step.settles) or wanted & _actions(step))
+
+
+def _actions(step: Step) -> set[str]:
+    """Return the actions that a step does, or could do in its place."""
+    return {step.action, *step.joins, *(one.action for one in step.alternatives if one.action)}
+
+
+def _plan_step(step: Step, wanted: set[str]) -> PlanStep:
+    return PlanStep(step.number, step.title, step.commands, tuple(one for one in step.settles if one in wanted))
+
+
+def _causes(
+    explained: Explanation, knowledge: Knowledge, matcher: Matcher | None, steps: Sequence[Step]
+) -> tuple[Cause, ...]:
+    """Return the linked entries that report a fault of the machine, or that the plan has a step for."""
     if matcher is None:
         return ()
     made = {}
+    planned = {entry_id for step in steps for entry_id in step.settles} & set(explained.entry.links.see)
     for link in explained.links:
         entry = knowledge.entries.get(link.entry_id)
-        if entry is None or not entry.when.strip() or entry.severity not in _FAULTS or entry.status in _OUTDATED:
+        if entry is None or not entry.when.strip() or entry.status in _OUTDATED:
+            continue
+        if entry.severity not in _FAULTS and entry.id not in planned:
             continue
         for match in matcher.match(entry):
             if match.applies:

@@ -61,11 +61,18 @@ def check_ranks(entry: Entry, context: Context) -> Findings:
     for number, signature in enumerate(entry.signature if index is not None else (), 1):
         for line in signature.lines:
             first = next(iter(index.of(line.text)), None) if index is not None else None
-            if first is not None and first.entry_id != entry.id:
+            if first is not None and first.entry_id != entry.id and not _by_rule(entry, first, context):
                 yield (
                     "KB036",
                     f"signature {number}: {first.entry_id} takes the line {line.text[:60]!r}: see their ranks",
                 )
+
+
+def _by_rule(entry: Entry, first: Known, context: Context) -> bool:
+    """Whether both entries have the same pattern and rules of their own, so that the machine decides."""
+    other = context.knowledge.entries[first.entry_id]
+    same = any(one.pattern == first.signature.pattern for one in entry.signature)
+    return same and bool(entry.when.strip()) and bool(other.when.strip())
 
 
 def check_kinds(entry: Entry, context: Context) -> Findings:

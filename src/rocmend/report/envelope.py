@@ -13,10 +13,10 @@ from rocmend.core.visible import json_safe
 if TYPE_CHECKING:
     from rocmend.core.redact import Redactor
 
-CLEAN, FINDINGS, FAILED = 0, 1, 2
-"""Exit codes: nothing found; findings or failed trials; usage or internal error."""
+CLEAN, FINDINGS, FAILED, INTERRUPTED = 0, 1, 2, 130
+"""Exit codes: nothing found; findings or failed trials; usage or internal error; ended by Ctrl-C, as shells have it."""
 
-_STATUS = {CLEAN: "clean", FINDINGS: "findings", FAILED: "error"}
+_STATUS = {CLEAN: "clean", FINDINGS: "findings", FAILED: "error", INTERRUPTED: "interrupted"}
 
 
 class ErrorRecord(msgspec.Struct, frozen=True):
@@ -35,7 +35,7 @@ class Outcome(msgspec.Struct, frozen=True):
     Attributes:
         command: The command's name, e.g. ``wheel inspect``.
         data: A record or JSON value.
-        exit_code: 0 clean, 1 findings or failed trials, 2 usage or internal error.
+        exit_code: 0 clean, 1 findings or failed trials, 2 usage or internal error, 130 interrupted.
         errors: What went wrong, if anything did.
         judged: Something was judged; where nothing was, exit code 0 is not called clean.
     """

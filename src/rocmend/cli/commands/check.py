@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,10 +13,16 @@ from rocmend.cli.gpu_names import product_named
 from rocmend.cli.output import finish, output_options, report_file, report_option, shown
 from rocmend.cli.progress import Progress
 from rocmend.cli.quantities import model_size_option
-from rocmend.cli.source import machine_option, python_option, take_snapshot, target_option, workload_option
+from rocmend.cli.source import (
+    asked_with,
+    machine_option,
+    python_option,
+    take_snapshot,
+    target_option,
+    workload_option,
+)
 from rocmend.cli.stored import store_option
 from rocmend.core.errors import UsageError
-from rocmend.core.examples import example_machines
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
 if TYPE_CHECKING:
@@ -176,7 +181,7 @@ def check(
             bench=run_bench,
             project=run_port if project is not None else None,
             progress=progress,
-            asked_with=_asked_with(machine_dir, target),
+            asked_with=asked_with(machine_dir, target),
         )
         progress("writing the report")
         report = check_report(result, machine)
@@ -199,13 +204,6 @@ def _about(machine_dir: Path | None, target: str | None) -> str:
     """Return what another machine or GPU than this machine's is called."""
     named = product_named(target) or target
     return "-".join(part for part in (machine_dir.resolve().name if machine_dir else "", named) if part)
-
-
-def _asked_with(machine_dir: Path | None, target: str | None) -> str:
-    """Return the options that name the same machine in another command."""
-    named = next((name for name, path in example_machines().items() if path == machine_dir), machine_dir)
-    given = (("--machine", named), ("--target", target))
-    return " ".join(f"{option} {shlex.quote(str(value))}" for option, value in given if value)
 
 
 def _sarif(result: Check) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -13,20 +14,23 @@ from rocmend.cli.base import RewritingOption, rocmend_command
 from rocmend.cli.output import finish, output_options, tell
 from rocmend.cli.progress import Progress
 from rocmend.cli.quantities import Duration
-from rocmend.cli.source import machine_option, take_snapshot, target_option
+from rocmend.cli.source import asked_with, machine_option, take_snapshot, target_option
 from rocmend.core.errors import RocmendError, UsageError
 from rocmend.core.verdict import Verdict
-from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
+from rocmend.report.envelope import CLEAN, FINDINGS, INTERRUPTED, Outcome
 
 if TYPE_CHECKING:
+    from rocmend.doctor.records import Plan
     from rocmend.kb.errors import ErrorReader
     from rocmend.kb.load import Knowledge
+    from rocmend.machine.facts import Machine
     from rocmend.runner.result import AttemptResult
 
 _READ_BYTES = 1 << 20
 _SHORT_BYTES = 4000
 """A text up to this long that holds no known error is looked up by its words."""
 _MOST_NEAR = 3
+_LOGS = frozenset({".log", ".txt", ".out", ".err"})
 
 
 class _Run(RewritingOption):
@@ -69,8 +73,9 @@ def command(
 
     Each known error is shown with its meaning, how sure that is, what this machine says of it, and what to do. A log of
     any size is read as it comes. Exit code 1 means that a known error was found or that the program failed.
+    A program under --run has no standard input; Ctrl-C ends it, explains what it printed, and exits with 130.
     """
-    from rocmend.cli.views.explain import meanings_document
+    from rocmend.cli.views.explain import as_asked, meanings_document
     from rocmend.doctor.meaning import meanings
     from rocmend.kb.errors import ErrorReader, index_of
     from rocmend.kb.load import load_entries
@@ -84,14 +89,17 @@ def command(
         raise UsageError("explain", f"{text[0]} is an entry.", next_step=f"Run `rocmend kb show {text[0]}`.")
     reader = ErrorReader(index_of(knowledge))
     result = _run(text, time_limit, reader) if run else None
+    interrupted = run and result is None
     pasted = "" if run else _read(text, reader)
     seen = reader.finish()
     if not seen and pasted:
-        seen = quoted(pasted, knowledge)
+        seen = quoted(pasted, knowledge.current())
     machine = None
     if seen:
         machine = target_alone(take_snapshot(machine_dir, target=target))
-    found = meanings(seen, knowledge, machine)
+    found = meanings(seen, knowledge, machine, _plan(machine, knowledge))
+    named = asked_with(machine_dir, target)
+    found = tuple(as_asked(one, named) for one in found)
     near = _near(knowledge.current(), pasted, target) if not found else []
     ended = "" if result is None else _ended(result)
     failed = result is not None and result.exit_code != 0
@@ -104,8 +112,11 @@ def command(
     }
     if result is not None:
         data["run"] = {"exit_code": result.exit_code, "verdict": result.verdict, "reason": result.reason}
-    outcome = Outcome("explain", data, FINDINGS if found or failed else CLEAN, judged=bool(found or failed))
-    name = "" if machine is None else machine.name
+    elif interrupted:
+        data["run"] = {"interrupted": True}
+    exit_code = INTERRUPTED if interrupted else FINDINGS if found or failed else CLEAN
+    outcome = Outcome("explain", data, exit_code, judged=bool(found or failed))
+    name = "" if machine is None else machine.hypothetical_target or machine.name
     finish(
         outcome,
         output_format,
@@ -113,6 +124,7 @@ def command(
             found,
             lines=reader.lines,
             machine=name,
+            doctor=f"rocmend doctor {named}".strip(),
             ended=ended,
             well=result is not None and not failed,
             near=near,
@@ -126,27 +138,57 @@ def _read(text: tuple[str, ...], reader: ErrorReader) -> str:
     Raises:
         UsageError: There is nothing to read, or no such file.
     """
-    if len(text) == 1 and text[0] != "-" and "\n" not in text[0]:
-        path = Path(text[0])
-        if _is_there(path):
-            if path.is_dir():
-                raise UsageError(text[0], "is a folder.", next_step="Name the log in it.")
-            with path.open("rb", buffering=0) as file:
-                return _stream(file, reader, path.stat().st_size)
-        if " " not in text[0] and (os.sep in text[0] or path.suffix in {".log", ".txt"}):
-            raise UsageError(text[0], "There is no such file.", next_step="Paste the error in quotes, or pipe it.")
+    path = _named(text) if text and text != ("-",) else None
+    if path is not None:
+        with path.open("rb", buffering=0) as file:
+            return _stream(file, reader, path.stat().st_size)
     if text and text != ("-",):
         pasted = " ".join(text)
         reader.feed(pasted.encode(errors="replace"))
-        return pasted[:_SHORT_BYTES]
-    if sys.stdin is None or sys.stdin.isatty():
+        pasted = pasted[:_SHORT_BYTES]
+    elif sys.stdin is None or sys.stdin.isatty():
         raise UsageError(
             "explain", "there is no text.", next_step='Paste the error in quotes: `rocmend explain "…"`, or pipe a log.'
         )
-    pasted = _stream(sys.stdin.buffer, reader, 0)
+    else:
+        pasted = _stream(sys.stdin.buffer, reader, 0)
     if not reader.bytes:
         raise UsageError("explain", "the text is empty.", next_step='Paste the error in quotes: `rocmend explain "…"`.')
     return pasted
+
+
+def _named(text: tuple[str, ...]) -> Path | None:
+    """Return the file that is named; None for a pasted text.
+
+    Raises:
+        UsageError: There is no such file, it is no regular one (a device may never end), or there are several.
+    """
+    files = [word for word in text if word and _is_there(Path(word)) and (len(text) == 1 or _is_name(word))]
+    if not files:
+        if all(map(_is_name, text)):
+            raise UsageError(
+                ", ".join(text), "There is no such file.", next_step="Paste the error in quotes, or pipe it."
+            )
+        return None
+    if len(text) > 1:
+        raise UsageError(
+            files[0],
+            "is a file among other words.",
+            next_step=f"Name one file, or pipe: cat {files[0]} … | rocmend explain",
+        )
+    path = Path(files[0])
+    if path.is_file():
+        return path
+    if path.is_dir():
+        if not _is_name(files[0]):  # an error that is called like a folder
+            return None
+        raise UsageError(files[0], "is a folder.", next_step="Name the log in it.")
+    raise UsageError(files[0], "is not a regular file.", next_step="Pipe it: sudo dmesg | rocmend explain")
+
+
+def _is_name(word: str) -> bool:
+    """Whether a word looks like the name of a log."""
+    return not re.search(r"\s", word) and (os.sep in word or Path(word).suffix in _LOGS or word in {".", ".."})
 
 
 def _is_there(path: Path) -> bool:
@@ -183,9 +225,9 @@ def _run(words: tuple[str, ...], time_limit: float | None, reader: ErrorReader) 
 
     def hear(event: Event) -> None:
         if event.kind in {EventKind.OUTPUT, EventKind.DMESG}:
+            reader.feed(f"{event.text}\n".encode(errors="replace"))
             if event.kind is EventKind.OUTPUT:
                 tell(event.text)
-            reader.feed(f"{event.text}\n".encode(errors="replace"))
 
     limits = Limits(total_s=time_limit or LONGEST_S, silence_s=LONGEST_S, max_output_bytes=_READ_BYTES)
     try:
@@ -205,6 +247,16 @@ def _ended(result: AttemptResult) -> str:
     if result.exit_code is None:
         return f"The program was ended by signal {result.signal}."
     return f"The program ended with exit status {result.exit_code}."
+
+
+def _plan(machine: Machine | None, knowledge: Knowledge) -> Plan | None:
+    """Return what doctor advises for a machine; None where nothing of it is judged."""
+    if machine is None or machine.hypothetical_target:
+        return None
+    from rocmend.cli.plan import with_installs
+    from rocmend.doctor.diagnose import diagnose
+
+    return with_installs(diagnose(machine, knowledge), machine, knowledge).plan
 
 
 def _near(knowledge: Knowledge, pasted: str, target: str | None) -> list[tuple[str, str]]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+
+import msgspec
 
 from rocmend.cli.views.entry import STATUS_TONE, remedy_blocks, source_links
 from rocmend.cli.views.machine import value_text
+from rocmend.cli.views.plan import steps_named
 from rocmend.core.signatures import Certainty
 from rocmend.core.units import count_text
 from rocmend.doctor.meaning import Here, Meaning
@@ -33,6 +37,8 @@ _PART = {
     Certainty.POSSIBLE: "possible: only a part of the line was given",
 }
 _MOST_FACTS = 4
+_OF_MACHINE = re.compile(r"\brocmend (?:wheel choose(?: [\w.]+)?+|doctor)(?! --(?:machine|target))(?!\w)")
+"""Commands that answer for a machine."""
 
 
 def meanings_document(
@@ -40,6 +46,7 @@ def meanings_document(
     *,
     lines: int,
     machine: str,
+    doctor: str = "rocmend doctor",
     ended: str = "",
     well: bool = False,
     near: Sequence[tuple[str, str]] = (),
@@ -50,6 +57,7 @@ def meanings_document(
         meanings: What the lines mean, what matters most first.
         lines: How many lines were read.
         machine: The machine that it is explained for; empty where none was looked at.
+        doctor: The command that prints the plan of that machine.
         ended: How the program that was run ended.
         well: It ended with exit status 0.
         near: Entries about the words of the text, with their titles, where no known error is in it.
@@ -65,7 +73,7 @@ def meanings_document(
             footer += " Paste the first error, not the last: the lines above it often say more."
         return Document("Explanation", summary, Tone.INFO, tuple(blocks), footer)
     shown = meanings[:MOST_SHOWN]
-    blocks += [_card(one, machine) for one in shown]
+    blocks += [_card(one, machine, doctor) for one in shown]
     if rest := meanings[MOST_SHOWN:]:
         blocks.append(Text("Also found: " + ", ".join(f"`{one.seen.entry_id}`" for one in rest) + "."))
     if meanings[0].seen.part:
@@ -74,11 +82,31 @@ def meanings_document(
         summary = f"{count_text(len(meanings), 'known error')} in {count_text(lines, 'line')}."
     footer = "`rocmend kb show ID` prints an entry. Nothing was changed."
     if any(one.causes for one in shown):
-        footer = f"`rocmend doctor --explain ID` says what to do about what was found on {machine}. {footer}"
+        footer = f"`{doctor} --explain ID` says what to do about what was found on {machine}. {footer}"
     return Document("Explanation", summary, _TONE[shown[0].here], tuple(blocks), footer)
 
 
-def _card(meaning: Meaning, machine: str) -> Card:
+def as_asked(meaning: Meaning, options: str) -> Meaning:
+    """Return a meaning whose commands name the machine or the GPU that was asked about.
+
+    Args:
+        meaning: As it was found.
+        options: ``--machine strix-halo``; empty for this machine.
+    """
+    if not options:
+        return meaning
+
+    def named(text: str) -> str:
+        return _OF_MACHINE.sub(lambda found: f"{found[0]} {options}", text)
+
+    remedies = tuple(
+        msgspec.structs.replace(one, text=named(one.text), commands=tuple(map(named, one.commands)))
+        for one in meaning.remedies
+    )
+    return msgspec.structs.replace(meaning, remedies=remedies)
+
+
+def _card(meaning: Meaning, machine: str, doctor: str) -> Card:
     seen = meaning.seen
     times = "" if seen.count == 1 else f", {'at least ' if seen.at_least else ''}{count_text(seen.count, 'time')}"
     rows = [] if seen.part else [("line", f"{seen.number}{times}", "")]
@@ -95,6 +123,7 @@ def _card(meaning: Meaning, machine: str) -> Card:
     blocks += [
         Text(f"**Found on {machine}:** {as_markdown(cause.title)} (`{cause.entry_id}`)") for cause in meaning.causes
     ]
+    blocks += _plan_blocks(meaning, doctor)
     blocks += remedy_blocks(meaning.remedies)
     details: list[Block] = [Text(meaning.text), source_links(meaning.sources)]
     if meaning.see:
@@ -110,6 +139,19 @@ def _card(meaning: Meaning, machine: str) -> Card:
         tuple(details),
         "Why, and sources",
     )
+
+
+def _plan_blocks(meaning: Meaning, doctor: str) -> list[Block]:
+    """Lay out the steps of doctor's plan; a single one with its commands."""
+    steps = meaning.steps
+    if not steps:
+        return []
+    lines = "\n".join(f"- step {step.number}: {as_markdown(step.title)}" for step in steps)
+    place = steps_named([step.number for step in steps])
+    blocks: list[Block] = [Text(f"**Do** → {place} of `{doctor}`:\n\n{lines}")]
+    if len(steps) == 1 and steps[0].commands:
+        blocks.append(Code("\n".join(steps[0].commands), "bash"))
+    return blocks
 
 
 def _here(meaning: Meaning, machine: str) -> tuple[str, str, str] | None:

@@ -63,7 +63,7 @@ def steps_text(entry_id: str, plan: Plan) -> str:
     """Return where a plan deals with a finding: ``step 2``, ``steps 1 and 3``, ``investigate``."""
     numbers = [step.number for step in plan.steps if entry_id in step.settles]
     if numbers:
-        return _steps(numbers)
+        return steps_named(numbers)
     if any(entry_id in step.settles for step in plan.optional):
         return "optional"
     return "investigate" if any(entry_id in step.settles for step in plan.investigate) else ""
@@ -72,7 +72,7 @@ def steps_text(entry_id: str, plan: Plan) -> str:
 def _step(step: records.Step, plan: Plan) -> Step:
     text = step.text
     if step.phase is Phase.REBOOT and step.after:
-        text = f"Once, for {_steps(step.after)}. {text}".strip()
+        text = f"Once, for {steps_named(step.after)}. {text}".strip()
     return Step(
         number=step.number,
         title=step.title,
@@ -96,7 +96,7 @@ def _when(step: records.Step, plan: Plan) -> str:
     return f"After the reboot (step {reboot})" if "reboot" in step.needs and step.number and reboot else "Then"
 
 
-def _steps(numbers: Iterable[int]) -> str:
+def steps_named(numbers: Iterable[int]) -> str:
     """Return ``step 2``, ``steps 2 and 5``, ``steps 2 to 5``."""
     told = list(numbers)
     if len(told) == 1:
