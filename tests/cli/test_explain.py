@@ -455,6 +455,16 @@ def test_what_is_written_is_redacted(tmp_path: Path) -> None:
     del tmp_path
 
 
+@pytest.mark.parametrize("output_format", ["json", "md"])
+def test_a_host_is_gone_from_all_lines_whatever_it_stands_in(output_format: str) -> None:
+    rccl = "towerly7:412:412 [0] HSA_STATUS_ERROR_OUT_OF_RESOURCES"
+    text = f"{FAULT} towerly7\n{rccl}\nNov 05 08:56:22 towerly7 kernel: amdgpu: GPU reset begin!\n"
+    done = piped("--machine", "strix-halo", "--format", output_format, data=text.encode())
+    assert "host1" in done.out
+    assert "towerly7" not in done.out
+    assert "towerly7" in piped("--machine", "strix-halo", "--json", "--no-redact", data=text.encode()).out
+
+
 def test_every_line_of_every_signature_is_explained_by_its_entry() -> None:
     known: list[tuple[str, str]] = [
         (entry.id, line.text)
