@@ -20,6 +20,12 @@ _MOST = 100
 _SHOWN_BYTES = 400
 _ANSI = re.compile(rb"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
 _UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+_MENTION = re.compile(
+    r"^\s*(?:if |!|while )?\s*(?:echo|printf|print|raise|export|unset)\b|^\W*(?:Set|Unset) \w+="
+    r"|\b(?:[ef]?grep|rg|sed|awk|journalctl|findstr|Select-String)\b.*[\"']"
+    r"|[\"'”`] means\b|\bprint(?:s|ed)? [\"'“`]"
+)
+"""Lines of a script, a traceback's source or a text that name an error and are none."""
 _SURE = tuple(Certainty)
 
 
@@ -32,11 +38,13 @@ class Sighting(msgspec.Struct, frozen=True, omit_defaults=True):
         log: Where such a line is printed.
         line: The first such line, cut.
         number: Its number in the text, from 1.
+        surest: The number of the line that says it most surely; 0 for this one.
         meaning: What such a line says; empty where the entry's title says it.
         count: How many there are,
         at_least: or more: in a flood not all are counted.
         rank: The signature's.
         part: Only a part of such a line was given.
+        mention: The line is of a script or a text that names the error.
     """
 
     entry_id: str
@@ -49,6 +57,8 @@ class Sighting(msgspec.Struct, frozen=True, omit_defaults=True):
     at_least: bool = False
     rank: int = 50
     part: bool = False
+    mention: bool = False
+    surest: int = 0
 
     @property
     def order(self) -> tuple[int, int, int]:
@@ -124,9 +134,10 @@ class ErrorReader:
             number += plain.count(b"\n", counted, hit.offset)
             counted = hit.offset
             self._take_back({known.signature.kind for known in hit.known})
+            mention = _MENTION.search(hit.line) is not None
             for known in _telling(hit.known):
                 taken[known.entry_id] = taken.get(known.entry_id, 0) + 1
-                self._keep(known, hit.line, number, full=taken[known.entry_id] >= _MOST)
+                self._keep(known, hit.line, number, full=taken[known.entry_id] >= _MOST, mention=mention)
                 if known.signature.ended_by:
                     self._open[known.entry_id] = known.signature, hit.offset
         for entry_id, (signature, offset) in tuple(self._open.items()):
@@ -143,23 +154,25 @@ class ErrorReader:
         for entry_id in [entry_id for entry_id, (one, _) in self._open.items() if kinds & set(one.ended_by)]:
             del self._open[entry_id], self._found[entry_id]
 
-    def _keep(self, known: Known, line: str, number: int, *, full: bool) -> None:
+    def _keep(self, known: Known, line: str, number: int, *, full: bool, mention: bool) -> None:
         signature = known.signature
         before = self._found.get(known.entry_id)
         made = Sighting(
             known.entry_id,
-            signature.certainty,
+            Certainty.POSSIBLE if mention else signature.certainty,
             signature.log,
             line[:_SHOWN_BYTES],
             number,
             signature.meaning,
             rank=signature.rank,
+            mention=mention,
         )
         if before is not None:
-            better = made.order[:2] < before.order[:2]
-            made = msgspec.structs.replace(
-                made if better else before, count=before.count + 1, at_least=before.at_least or full
-            )
+            if made.order[:2] >= before.order[:2]:
+                made = before
+            elif not before.mention:  # the first line is shown; what a later one says more surely holds
+                made = msgspec.structs.replace(made, line=before.line, number=before.number, surest=number)
+            made = msgspec.structs.replace(made, count=before.count + 1, at_least=before.at_least or full)
         self._found[known.entry_id] = made
 
 
