@@ -138,6 +138,72 @@ def test_how_a_reset_ended_is_told(log: str, wanted: str, unwanted: set[str]) ->
     assert not unwanted & set(found)
 
 
+def test_a_healthy_boot_log_holds_nothing_but_possible_errors() -> None:
+    log = (Path(__file__).parents[1] / "machine" / "healthy_boot.log").read_bytes()
+    more = b"amdgpu 0000:03:00.0: amdgpu: PCIE atomic ops is not supported\n"
+    more += b"nvme 0000:0a:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT device=0a:00.0 domain=0x0014]\n"
+    assert piped("--json", data=log).code == 0
+    found = json.loads(piped("--json", data=log + more).out)["data"]["meanings"]
+    assert {one["seen"]["certainty"] for one in found} == {"possible"}
+    assert len(found) == 2
+
+
+NO_ERRORS = """\
+the friendship out of memory lane
+a relationship out of memory
+Exception in thread "main" java.lang.OutOfMemoryError: Java heap space
+Test that hip out of memory is handled ... ok
+except MemoryError:
+    except (RuntimeError, MemoryError) as error:
+catch (const std::bad_alloc& error) {
+fallback when Cannot allocate memory: using mmap instead
+warning: failed to mlock 65536-byte buffer (after previously locking 0 bytes): Cannot allocate memory
+Out of memory handling was rewritten
+it says so where it failed to allocate buffer space
+test_pip (x.T.test_pip) error: externally-managed-environment ... ok
+-- Looking for librocblas.so - not found (optional)
+checking for libhipfft.so... not found
+-- libhiprtc.so could not be found (optional)
+ERROR: Could not find a version that satisfies the requirement leftpad (from versions: none)
+/usr/bin/ld: cannot find -lfoo: No such file or directory
+"""
+
+
+def test_lines_that_speak_of_errors_are_none() -> None:
+    done = piped("--json", data=NO_ERRORS.encode())
+    assert json.loads(done.out)["data"]["meanings"] == []
+    assert done.code == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        (
+            "numpy._core._exceptions._ArrayMemoryError: Unable to allocate 74.5 GiB for an array",
+            "memory-host-out-of-memory",
+        ),
+        ("E   MemoryError", "memory-host-out-of-memory"),
+        ("cupy.cuda.memory.OutOfMemoryError: Out of memory allocating 8 bytes", "memory-gpu-out-of-memory"),
+        ("\tlibMIOpen.so.1 => not found", "packages-library-not-found"),
+        ("/usr/bin/ld: cannot find -lamdhip64", "packages-library-not-found"),
+        (
+            "OutOfResources: out of resource: shared memory, Required: 81920, Hardware limit: 65536",
+            "triton-out-of-shared-memory",
+        ),
+        ("clang++: error: invalid target ID 'gfx1151'; format is a processor name", "porting-compiler-lacks-target"),
+        ("amdgpu: Failed to remove hardware queue from MES, doorbell=0x1802", "driver-dmesg-mes-hang"),
+        ("[drm:amdgpu_dm_commit_planes [amdgpu]] *ERROR* Waiting for fences timed out!", "driver-dmesg-ring-timeout"),
+        ("error: externally-managed-environment", "install-externally-managed"),
+        (
+            "ERROR: Could not find a version that satisfies the requirement torch (from versions: none)",
+            "install-pip-finds-no-torch",
+        ),
+    ],
+)
+def test_frequent_messages_are_known(line: str, wanted: str) -> None:
+    assert entries_of(piped("--json", "--machine", "strix-halo", data=line.encode())) == [wanted]
+
+
 def test_a_text_that_means_nothing_says_so_in_a_sentence(installed: Run) -> None:
     done = installed("explain", "hello", "world")
     assert done.code == 0
@@ -425,6 +491,16 @@ def test_what_is_written_is_redacted(tmp_path: Path) -> None:
     assert entries_of(done) == ["libraries-rocblas-no-tensile-library"]
     assert "anna" in piped(line, "--json", "--no-redact").out
     del tmp_path
+
+
+@pytest.mark.parametrize("output_format", ["json", "md"])
+def test_a_host_is_gone_from_all_lines_whatever_it_stands_in(output_format: str) -> None:
+    rccl = "towerly7:412:412 [0] HSA_STATUS_ERROR_OUT_OF_RESOURCES"
+    text = f"{FAULT} towerly7\n{rccl}\nNov 05 08:56:22 towerly7 kernel: amdgpu: GPU reset begin!\n"
+    done = piped("--machine", "strix-halo", "--format", output_format, data=text.encode())
+    assert "host1" in done.out
+    assert "towerly7" not in done.out
+    assert "towerly7" in piped("--machine", "strix-halo", "--json", "--no-redact", data=text.encode()).out
 
 
 def test_every_line_of_every_signature_is_explained_by_its_entry() -> None:

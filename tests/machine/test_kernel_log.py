@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -18,23 +19,8 @@ from rocmend.machine.parse.kernel_log import (
     relevant_lines,
 )
 
-HARMLESS = """\
-[    0.000000] Linux version 6.17.0-7-generic (buildd@x) (gcc) #7 SMP
-[    0.100000] Command line: quiet splash
-[    3.500000] [drm] amdgpu kernel modesetting enabled.
-[    3.600000] amdgpu 0000:c5:00.0: amdgpu: VRAM: 512M 0x0000008000000000 - 0x000000801FFFFFFF (512M used)
-[    3.700000] amdgpu 0000:c5:00.0: amdgpu: SMU is initialized successfully!
-[    3.710000] amdgpu 0000:c5:00.0: amdgpu: ring gfx_0.0.0 uses VM inv eng 0 on hub 0
-[    3.720000] amdgpu 0000:c5:00.0: amdgpu: ring sdma0 uses VM inv eng 12 on hub 0
-[    3.730000] amdgpu 0000:c5:00.0: amdgpu: GPU reset end with ret = 0
-[    3.740000] amdgpu 0000:c5:00.0: amdgpu: 0 correctable hardware errors detected in total in umc block
-[    3.750000] amdgpu 0000:c5:00.0: amdgpu: MES feature version: 1, fw version: 0x80
-[    3.760000] kfd kfd: amdgpu: added device 1002:1586
-[    3.770000] systemd[1]: Queue of messages is being reset, timeout is 5s
-[    3.780000] AMD-Vi: Interrupt remapping enabled
-[    3.790000] amdgpu 0000:c5:00.0: amdgpu: SVM is enabled
-[    3.800000] EDAC MC0: Giving out device to module amd64_edac
-"""
+HARMLESS = Path(__file__).with_name("healthy_boot.log").read_text()
+"""Boot lines of machines that have no fault, many of them from public threads."""
 
 
 @pytest.mark.parametrize("item", CLASSES, ids=lambda item: item.id)
@@ -72,6 +58,12 @@ def test_harmless_lines_are_of_no_class() -> None:
 VARIANTS = [
     ("mes_hang", "amdgpu 0000:03:00.0: MES(1) failed to respond to msg=MISC (WAIT_REG_MEM)"),
     ("mes_hang", "amdgpu: MES ring buffer is full."),
+    ("pcie_error", "pcieport 0000:00:01.1: AER: Corrected error message received from 0000:01:00.0"),
+    (
+        "pcie_error",
+        "pcieport 0000:00:01.1: AER: Multiple Uncorrectable (Fatal) error message received from 0000:01:00.0",
+    ),
+    ("pcie_error", "amdgpu 0000:03:00.0: PCIe Bus Error: severity=Corrected, type=Physical Layer, (Receiver ID)"),
     ("page_fault", "amdgpu: [mmhub0] no-retry page fault (src_id:0 ring:157 vmid:8 pasid:32781)"),
     ("page_fault", "amdgpu: [gfxhub] page fault (src_id:0 ring:24 vmid:9 pasid:32771)"),
     ("page_fault", "amdgpu 0000:01:00.0: GPU fault detected: 146 0x0000480c for process x pid 1"),
@@ -104,6 +96,49 @@ VARIANTS = [
     ("svm_error", "amdgpu: init_user_pages: Failed to register MMU notifier: -19"),
     ("smu_error", "amdgpu: Failed to power gate VPE!"),
 ]
+
+
+NEAR_MISSES = [
+    "xe 0000:03:00.0: [drm] device wedged, needs recovery",
+    "i915 0000:00:02.0: [drm] device wedged, but recovered through reset",
+    "[drm:intel_gt_reset [i915]] *ERROR* GPU reset(1) failed",
+    "celery: Failed to remove queue default",
+    "rabbitmq[88]: Failed to evict process queues",
+    "i915 0000:00:02.0: [drm] *ERROR* ring rcs0 timeout",
+    "radeon 0000:01:00.0: ring 0 stalled for more than 10000msec",
+    "kvm_amd: svm_set_cr4 failed",
+    "svm_train: error rate 0.2",
+    "bench: exceeds resident system memory limit",
+    "r8169 0000:06:00.0: link reset",
+    "usb 2-1: link reset complete",
+    "ata3: SATA link reset done",
+    "iwlwifi 0000:05:00.0: soft reset",
+    "vfio-pci 0000:0c:00.0: BACO reset",
+    "vfio-pci 0000:0c:00.0: AMD_NAVI14: mode1 reset succeeded",
+    "amdgpu 0000:0b:00.0: amdgpu: mode1 reset is supported",
+    "nvidia-modeset: GPU reset(2) failed",
+    "xe 0000:03:00.0: [drm] GPU reset begin",
+    "nouveau 0000:01:00.0: fifo: ring gr reset failed",
+    "radeon 0000:01:00.0: GPU fault detected: 146 0x0000480c",
+    "radeon 0000:01:00.0: Fatal error during GPU init",
+    "[drm:radeon_cs_ioctl [radeon]] *ERROR* Not enough memory for command submission!",
+    "[drm:atom_op_jump [radeon]] *ERROR* hw_init of IP block <x> failed",
+    "imx-sdma 20ec000.dma-controller: sdma hung",
+    "mce: [Hardware Error]: RAS: uncorrectable error on CPU 3",
+    "EDAC MC0: 1 new correctable hardware errors detected",
+    "mlx5_core 0000:41:00.0: SMU: No response",
+    'amdgpu 0000:c5:00.0: amdgpu: failed to load firmware "amdgpu/isp_4_1_1.bin" optional',
+    "iwlwifi 0000:05:00.0: Direct firmware load for iwlwifi-ty-a0.ucode failed with error -2",
+    "pcieport 0000:00:01.1: AER: enabled with IRQ 26",
+    "python[9]: train: Out of memory: shrinking the batch",
+    "snd_hda_intel 0000:0b:00.1: failed to remove hardware queue",
+]
+
+
+@pytest.mark.parametrize("line", NEAR_MISSES)
+def test_lines_of_other_drivers_and_programs_are_of_no_class(line: str) -> None:
+    for printed in (line, f"[ 1922.162071] {line}", f"Nov 05 08:56:22 host kernel: {line}"):
+        assert classify(printed) == {}
 
 
 @pytest.mark.parametrize(("name", "line"), VARIANTS)

@@ -59,6 +59,9 @@ _OTHER_DRM = (
 
 _HEADER = "[[signature]]"
 
+MIDDLE = b"\0x"
+"""What is put before text that begins in the middle of a line, so that no pattern takes it for a beginning."""
+
 
 class Certainty(StrEnum):
     """How sure it is that a line with this text means what the entry says."""
@@ -188,6 +191,8 @@ class SignatureIndex:
         if self.known:
             self._filter.Compile()
         self._patterns = [self._filter.re(number) for number in range(len(self.known))]
+        ends = {kind for one in self.known for kind in one.signature.ended_by}
+        self._paired = [bool(one.signature.ended_by) or one.signature.kind in ends for one in self.known]
 
     def of(self, line: str | bytes) -> tuple[Known, ...]:
         """Return the signatures that match a line, by rank."""
@@ -199,48 +204,55 @@ class SignatureIndex:
         """Whether a line holds the words of a pattern, so that it is tried."""
         return bool(self.known and self._filter.Match(line.encode(errors="replace"), potential=True))
 
-    def scan(self, block: bytes, most: int = 0) -> Iterator[Found]:
-        """Yield the lines of a block that signatures match, in order.
+    def scan(self, block: bytes, most: int = 0, more: set[str] | None = None) -> Iterator[Found]:
+        """Yield the lines of a block that signatures match, in order; of a very long line several parts.
 
         Args:
             block: Whole lines; a carriage return ends one too.
-            most: Lines looked at for each signature, from the first on; 0 for all.
+            most: Lines looked at for each signature, from the first on; 0 for all. What takes another signature back,
+                and what is taken back, is looked for in all lines: the last one decides.
+            more: Takes in the entries of signatures that more lines match.
         """
         numbers = self._filter.Match(block, potential=True) if self.known else None
         if not numbers:
             return
         if b"\r" in block:
             block = block.replace(b"\r", b"\n")
-        places: dict[int, int] = {}
+        places: dict[tuple[int, int], int] = {}
         for number in numbers:
-            for at in self._places(number, block, most):
-                places.setdefault(block.rfind(b"\n", 0, at) + 1, at)
-        for start in sorted(places):
-            line = cut_line(block, start, places[start])
-            known = self.of(line)
+            limit = 0 if self._paired[number] else most
+            for count, at in enumerate(self._places(number, block)):
+                if limit and count == limit:
+                    if more is not None:
+                        more.add(self.known[number].entry_id)
+                    break
+                start = block.rfind(b"\n", 0, at) + 1
+                places.setdefault((start, (at - start) // MAX_LINE_BYTES), at)
+        for (start, _), at in sorted(places.items()):
+            first, line = _cut_line(block, start, at)
+            known = self.of(line if first == start else MIDDLE + line)
             if known:
                 yield Found(start, line.decode(errors="replace").strip(), known)
 
-    def _places(self, number: int, block: bytes, most: int) -> Iterator[int]:
+    def _places(self, number: int, block: bytes) -> Iterator[int]:
         """Yield where a pattern is found, at most once a line."""
-        pattern, at, count = self._patterns[number], 0, 0
-        while at >= 0 and not (most and count == most):
+        pattern, at = self._patterns[number], 0
+        while at >= 0:
             found = pattern.search(block, at)
             if found is None:
                 return
             yield found.start()
-            count += 1
             at = block.find(b"\n", found.end()) + 1 or -1
 
 
-def cut_line(block: bytes, start: int, at: int) -> bytes:
-    """Return the line that begins at ``start``, cut around ``at``."""
+def _cut_line(block: bytes, start: int, at: int) -> tuple[int, bytes]:
+    """Return the line that begins at ``start``, cut around ``at``, and where the cut begins."""
     end = block.find(b"\n", at)
     end = len(block) if end < 0 else end
     if end - start > MAX_LINE_BYTES:
         start = max(start, at - MAX_LINE_BYTES // 2)
         end = min(end, start + MAX_LINE_BYTES)
-    return block[start:end]
+    return start, block[start:end]
 
 
 def expanded(pattern: str) -> str:

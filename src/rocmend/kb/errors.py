@@ -7,18 +7,21 @@ import re
 
 import msgspec
 
-from rocmend.core.signatures import Certainty, Known, Log, Signature, SignatureIndex
+from rocmend.core.signatures import MAX_LINE_BYTES, MIDDLE, Certainty, Known, Log, Signature, SignatureIndex
 from rocmend.kb.load import Knowledge
 
 BLOCK_BYTES = 1 << 20
 """How much is looked at at once."""
 
 _LONGEST_LINE = 1 << 16
-"""A longer line is looked at in pieces."""
+"""A longer line is looked at in pieces,"""
+_OVERLAP = MAX_LINE_BYTES
+"""each with the end of the piece before, so that an error across the cut is seen."""
 _MOST = 100
 """Lines looked at for each signature in each block: in a flood of errors the rest is alike."""
 _SHOWN_BYTES = 400
 _ANSI = re.compile(rb"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
+_BOM = codecs.BOM_UTF8
 _UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 _MENTION = re.compile(
     r"^\s*(?:if |!|while )?\s*(?:echo|printf|print|raise|export|unset)\b|^\W*(?:Set|Unset) \w+="
@@ -90,6 +93,8 @@ class ErrorReader:
     def __init__(self, index: SignatureIndex) -> None:
         self._index = index
         self._rest = b""
+        self._middle = False
+        self._told: set[str] = set()
         self._decoder: codecs.IncrementalDecoder | None = None
         self._found: dict[str, Sighting] = {}
         self._open: dict[str, tuple[Signature, int]] = {}
@@ -102,24 +107,24 @@ class ErrorReader:
             self._decoder = codecs.getincrementaldecoder(_UTF16[data[:2]])("replace")
         self.bytes += len(data)
         if self._decoder is not None:
-            data = self._decoder.decode(data).removeprefix("\ufeff").encode(errors="replace")
-        elif self.bytes == len(data):
-            data = data.removeprefix(codecs.BOM_UTF8)
+            data = self._decoder.decode(data).encode(errors="replace")
         for start in range(0, len(data), BLOCK_BYTES):
             self._take(data[start : start + BLOCK_BYTES])
 
     def _take(self, data: bytes) -> None:
         data = self._rest + data
-        cut = data.rfind(b"\n") + 1
+        cut = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
         if len(data) - cut > _LONGEST_LINE:
-            cut = len(data)
-        self._rest = data[cut:]
-        self._look(data[:cut])
+            self._rest = data[-_OVERLAP:]
+            self._look(data, whole=False)
+        else:
+            self._rest = data[cut:]
+            self._look(data[:cut], whole=True)
 
     def finish(self) -> tuple[Sighting, ...]:
         """Take in the last line; return what was found, the surest first."""
         rest, self._rest = self._rest, b""
-        self._look(rest)
+        self._look(rest, whole=True)
         self.lines += bool(rest)
         return self.found()
 
@@ -127,17 +132,30 @@ class ErrorReader:
         """Return what was found so far, the surest first."""
         return tuple(sorted(self._found.values(), key=lambda one: one.order))
 
-    def _look(self, block: bytes) -> None:
-        number, counted, taken = self.lines + 1, 0, dict.fromkeys(self._found, 0)
+    def _look(self, block: bytes, *, whole: bool) -> None:
+        """Look at lines.
+
+        Args:
+            block: The lines; the first may have begun in the block before, whose end it then begins with.
+            whole: The last line ends here.
+        """
+        if not block:
+            return
         plain = _ANSI.sub(b"", block) if b"\x1b" in block else block
-        for hit in self._index.scan(plain, _MOST):
+        plain = (MIDDLE if self._middle else b"") + plain.replace(_BOM, b"")
+        number, counted, line, more = self.lines + 1, 0, 0, set[str]()
+        for hit in self._index.scan(plain, _MOST, more):
             number += plain.count(b"\n", counted, hit.offset)
             counted = hit.offset
-            self._take_back({known.signature.kind for known in hit.known})
+            if hit.offset != line:
+                line, self._told = hit.offset, set()
+            telling = [known for known in _telling(hit.known) if known.entry_id not in self._told]
+            if telling:
+                self._take_back({known.signature.kind for known in hit.known})
             mention = _MENTION.search(hit.line) is not None
-            for known in _telling(hit.known):
-                taken[known.entry_id] = taken.get(known.entry_id, 0) + 1
-                self._keep(known, hit.line, number, full=taken[known.entry_id] >= _MOST, mention=mention)
+            for known in telling:
+                self._told.add(known.entry_id)
+                self._keep(known, hit.line.removeprefix(MIDDLE.decode()), number, mention=mention)
                 if known.signature.ended_by:
                     self._open[known.entry_id] = known.signature, hit.offset
         for entry_id, (signature, offset) in tuple(self._open.items()):
@@ -147,6 +165,11 @@ class ErrorReader:
                 del self._open[entry_id]
             if ended:
                 del self._found[entry_id]
+        for entry_id in more & self._found.keys():
+            self._found[entry_id] = msgspec.structs.replace(self._found[entry_id], at_least=True)
+        self._middle = not whole
+        if whole or line != max(plain.rfind(b"\n"), plain.rfind(b"\r")) + 1:
+            self._told = set()
         self.lines += block.count(b"\n")
 
     def _take_back(self, kinds: set[str]) -> None:
@@ -154,7 +177,7 @@ class ErrorReader:
         for entry_id in [entry_id for entry_id, (one, _) in self._open.items() if kinds & set(one.ended_by)]:
             del self._open[entry_id], self._found[entry_id]
 
-    def _keep(self, known: Known, line: str, number: int, *, full: bool, mention: bool) -> None:
+    def _keep(self, known: Known, line: str, number: int, *, mention: bool) -> None:
         signature = known.signature
         before = self._found.get(known.entry_id)
         made = Sighting(
@@ -172,7 +195,7 @@ class ErrorReader:
                 made = before
             elif not before.mention:  # the first line is shown; what a later one says more surely holds
                 made = msgspec.structs.replace(made, line=before.line, number=before.number, surest=number)
-            made = msgspec.structs.replace(made, count=before.count + 1, at_least=before.at_least or full)
+            made = msgspec.structs.replace(made, count=before.count + 1, at_least=before.at_least)
         self._found[known.entry_id] = made
 
 

@@ -41,9 +41,14 @@ def compiles_all_cuda(files: Iterable[tuple[str, tuple[str, ...]]]) -> bool:
     """
     extension = False
     for path, has in files:
-        if "cuda" in has and kind_of(path) in {Kind.CMAKE, Kind.MAKE}:
+        kind = kind_of(path)
+        if "cuda" in has and kind in {Kind.CMAKE, Kind.MAKE}:
             return False
-        extension = extension or "extension" in has
+        if "nvcc" in has and (kind is Kind.SHELL or path.endswith(".py")):
+            return False
+        if "names-apart" in has:  # it translates cub::X, and no name that a using-directive or an alias brings
+            return False
+        extension = extension or "torch-build" in has
     return extension
 
 

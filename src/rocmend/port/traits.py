@@ -25,7 +25,12 @@ _ROCM = re.compile(rb"\bversion\.hip\b|\b(?:is|IS)_(?:rocm|ROCM)\b|\bROCM_HOME\b
 _EXTENSION = re.compile(rb"\bCUDAExtension\b|\bload_inline[ \t]*\(|\bcpp_extension\b")
 _GRAPHS = re.compile(rb"\bCUDAGraph\b|\bcuda\.graph\b|\bmake_graphed_callables\b")
 _HIP = re.compile(rb"\bUSE_ROCM\b|\b__HIP_PLATFORM_AMD__\b|\b__HIPCC__\b|hip/hip_runtime\.h")
-_NVCC = re.compile(rb"\b(?:CUDA|nvcc)\b", re.IGNORECASE)
+_NVCC = re.compile(rb"CUDA|nvcc|\.cu\b", re.IGNORECASE)
+_BUILDS_CUDA = re.compile(
+    rb"\bCUDAExtension[ \t]*\(|(?:=|else|return)[ \t]*(?:\w+\.)*CUDAExtension\b|\bload_inline[ \t]*\("
+    rb"|\bcpp_extension\.load[ \t]*\(|\bcpp_extension[ \t]+import[^\n]*\bload\b"
+)
+_RUNS_ITSELF = re.compile(rb"[\"']nvcc[ \t]|\[\s{0,20}[\"']nvcc[\"']\s{0,20},")
 
 _OF: dict[Language, tuple[tuple[str, _Trait], ...]] = {
     Language.PYTHON: (
@@ -40,6 +45,10 @@ _OF: dict[Language, tuple[tuple[str, _Trait], ...]] = {
         ("torch", _imported(b"torch")),
         ("extension", _Trait(b"ext", _EXTENSION)),
         ("extension", _Trait(b"load_inline", _EXTENSION)),
+        ("torch-build", _Trait(b"cpp_extension", _BUILDS_CUDA)),
+        ("torch-build", _Trait(b"CUDAExtension", _BUILDS_CUDA)),
+        ("nvcc", _Trait(b"nvcc", _RUNS_ITSELF)),
+        ("nvcc", _Trait(b"RawModule", re.compile(rb"\bRawModule[ \t]*\("))),
         ("compile", _Trait(b"torch.compile", re.compile(rb"\btorch\.compile\b"))),
         ("compile", _Trait(b"_inductor", re.compile(rb"\b_inductor\b"))),
         ("compile", _Trait(b"_dynamo", re.compile(rb"\b_dynamo\b"))),
@@ -59,8 +68,14 @@ _OF: dict[Language, tuple[tuple[str, _Trait], ...]] = {
         ("rocm", _Trait(b"USE_ROCM", _HIP)),
         ("rocm", _Trait(b"__HIP", _HIP)),
         ("rocm", _Trait(b"hip/", _HIP)),
+        (
+            "names-apart",
+            _Trait(
+                b"cub", re.compile(rb"\busing[ \t]+namespace[ \t]+cub\b|\bnamespace[ \t]+\w+[ \t]*=[ \t]*(?:::)?cub\b")
+            ),
+        ),
     ),
-    Language.TEXT: (("cuda", _Trait(b"", _NVCC)),),
+    Language.TEXT: (("cuda", _Trait(b"", _NVCC)), ("nvcc", _Trait(b"nvcc", re.compile(rb"\bnvcc[ \t]+[-\w./$\"]")))),
 }
 
 

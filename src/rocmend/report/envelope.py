@@ -73,6 +73,8 @@ def to_json(outcome: Outcome, *, redactor: Redactor | None = None, indent: int =
     if redactor is not None:
         for part in ("data", "errors"):
             envelope[part] = redactor.json(msgspec.to_builtins(envelope[part], enc_hook=_encode_other))
+        if redactor.learned:  # names that stand before the text which tells what they are
+            envelope |= {part: redactor.json(envelope[part]) for part in ("data", "errors")}
     try:
         encoded = msgspec.json.encode(envelope, enc_hook=_encode_other)
     except UnicodeEncodeError:  # a file name that is not UTF-8

@@ -44,6 +44,8 @@ def redacted(document: Document, redactor: Redactor | None) -> Document:
         redactor: None leaves everything as it is but for that line.
     """
     made = document if redactor is None else _replaced(document, redactor)
+    if redactor is not None and redactor.learned:  # names that stand before the text which tells what they are
+        made = _replaced(made, redactor)
     footer = "\n\n".join(part for part in (made.footer, statement(redactor)) if part)
     return msgspec.structs.replace(made, footer=footer)
 

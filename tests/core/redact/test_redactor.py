@@ -37,6 +37,9 @@ KEPT = [
     "0x210000EE",
     "SMC feature version: 0, program: 0, firmware version: 0x004e7f00 (78.127.0)",
     "Sep 05 08:56:22.546687",
+    "08:56:22 [0] step",
+    "2026-01-02T08:56:22 [0] step",
+    "kernel.cpp:12:30 [0] note",
     "2026-01-02T03:04:05+00:00",
     "at::native::dequantize c10::cuda::device",
     "VRAM: 512M 0x0000008000000000 - 0x000000801FFFFFFF (512M used)",
@@ -294,3 +297,18 @@ def test_time_grows_no_faster_than_the_text(redactor: Redactor, piece: str) -> N
 
     small = min(took(10_000), took(10_000))
     assert took(80_000) < 8 * 4 * small + 0.1
+
+
+def test_a_host_that_a_log_names_is_gone_from_all_lines_and_common_words_stay() -> None:
+    redactor = Redactor()
+    text = (
+        "annas-laptop: starting\nNov 05 08:56:22 annas-laptop kernel: amdgpu: x\n"
+        "annas-laptop:412:412 [0] HSA_STATUS_ERROR\nANNAS_LAPTOP\nNov 05 08:56:22 memory kernel: memory fault"
+    )
+    made = (
+        "host1: starting\nNov 05 08:56:22 host1 kernel: amdgpu: x\nhost1:412:412 [0] HSA_STATUS_ERROR\nhost1\n"
+        "Nov 05 08:56:22 host2 kernel: memory fault"
+    )
+    assert redactor.text(text) == made
+    assert redactor.text(made) == made
+    assert Redactor(kept={"finding"}).text("Nov 05 08:56:22 finding kernel: a finding").endswith("a finding")

@@ -557,3 +557,46 @@ __global__ void k(const int* in, int* out) {
   else v = __shfl_sync(0xffff0000, v, 16);  //! CU02
   out[threadIdx.x] = v;
 }
+//// count_past_a_switch_that_continues
+__global__ void k(const int* in, int* out) {
+  int n = 0, v = in[threadIdx.x];
+  for (int i = 0; i < 4; i++) {
+    switch (in[threadIdx.x] - i) { case 0: continue; default: break; }
+    n++;
+  }
+  if (n > 2) v = __shfl_sync(~0u, v, 0);  //! CU30 manual, CU01
+  else v = __shfl_sync(~0u, v, 1);  //! CU01
+  out[threadIdx.x] = v;
+}
+//// count_past_a_goto_of_a_loop
+__global__ void k(const int* in, int* out) {
+  int n = 0, v = in[threadIdx.x];
+  for (int i = 0; i < 4; i++) {
+    while (in[threadIdx.x] > i) { goto next; }
+    n++;
+    next:;
+  }
+  if (n > 2) v = __shfl_sync(~0u, v, 0);  //! CU30 manual, CU01
+  else v = __shfl_sync(~0u, v, 1);  //! CU01
+  out[threadIdx.x] = v;
+}
+//// count_past_a_macro_that_breaks
+#define BREAK_UNLESS(c) if (!(c)) break;
+__global__ void k(const int* in, int* out) {
+  int n = 0, v = in[threadIdx.x];
+  for (int i = 0; i < 4; ++i) { BREAK_UNLESS(in[threadIdx.x] < i) n++; }
+  if (n > 2) v = __shfl_sync(~0u, v, 0);  //! CU30 manual, CU01
+  else v = __shfl_sync(~0u, v, 1);  //! CU01
+  out[threadIdx.x] = v;
+}
+//// count_beside_a_loop_that_lanes_leave_by_themselves
+__global__ void k(const int* in, int* out) {
+  int n = 0, v = in[threadIdx.x];
+  for (int i = 0; i < 4; i++) {
+    while (true) { if (in[threadIdx.x] > i) break; v++; }
+    n++;
+  }
+  if (n > 2) v = __shfl_sync(~0u, v, 0);  //! CU01
+  else v = __shfl_sync(~0u, v, 1);  //! CU01
+  out[threadIdx.x] = v;
+}

@@ -22,6 +22,10 @@ _NO_HOST = re.compile(
     r"(?i)v?\d+(?:\.\d+)*(?:[-.+].*)?|[0-9a-f]{7,}|main|master|release|dev|head|latest|stable|nightly|sha256|md5|next"
     r"|localhost|none|null|unknown|default|true|false"
 )
+_NO_RCCL_HOST = re.compile(
+    r"(?i)\d{4}-\d\d-\d\d|[\d.]+\Z|localhost\Z|.*\.(?:[ch](?:c|pp|xx|u|uh)?|cuh|hip|inl?|inc|pyx?|rs|go|js|ts|jl|log|txt)\Z"
+)
+"""What stands before two numbers and one in brackets, and is a time or a source file."""
 _PRIVATE_SUFFIX = re.compile(
     r"(?i)\.(?:local|lan|internal|corp|intra|intranet|home|arpa|localdomain|private|priv|ts\.net)\Z"
 )
@@ -36,7 +40,14 @@ _NO_NAME = re.compile(
 
 
 def _log_host(places: Places, match: re.Match[str]) -> str:
+    places.learn(match[2])
     return match[1] + places.host(match[2])
+
+
+def _rccl_host(places: Places, match: re.Match[str]) -> str:
+    if _NO_RCCL_HOST.match(match[2]):
+        return match[0]
+    return _log_host(places, match)
 
 
 def _home(places: Places, match: re.Match[str]) -> str:
@@ -153,6 +164,14 @@ NAMES: tuple[Rule, ...] = (
         ),
         _log_host,
         ("]:",),
+    ),
+    # RCCL and NCCL: HOST:PID:TID [device]
+    Rule(
+        LazyPattern(
+            rf"(?:^|(?<=\\n)|(?<=[\s\"'|\]]))()({_NAME})(?=:\d{{1,10}}:\d{{1,10}} \[\d{{1,3}}\] )", re.MULTILINE
+        ),
+        _rccl_host,
+        ("] ",),
     ),
     # homes on Windows, whose names may have spaces, as they are and in a JSON or Python text
     Rule(

@@ -86,15 +86,20 @@ class Places:
         self._known: dict[str, dict[str, str]] = {}
         names = {part for host in hosts for part in (host, host.partition(".")[0]) if part}
         words = dict.fromkeys(names, "host") | {name: "user" for name in users if name}
-        kept_names = {joined(word) for word in kept}
-        self.kinds = {
-            joined(name): kind
-            for name, kind in words.items()
-            if not (name.lower() in GENERIC_NAMES or joined(name) in kept_names)
-            and len(name) > 2
-            and not name.isdigit()
-            and not is_placeholder(name)
-        }
+        self._kept_names = {joined(word) for word in kept}
+        self.kinds = {joined(name): kind for name, kind in words.items() if self._is_telling(name)}
+        self.learned: dict[str, str] = {}
+
+    def _is_telling(self, name: str) -> bool:
+        """Whether a name is looked for wherever it stands: it is no common word, and no placeholder."""
+        common = name.lower() in GENERIC_NAMES or joined(name) in self._kept_names
+        return not common and len(name) > 2 and not name.isdigit() and not is_placeholder(name)
+
+    def learn(self, host: str) -> None:
+        """Look for a host's name everywhere from now on: a log says that it is one."""
+        for name in (host, host.partition(".")[0]):
+            if self._is_telling(name) and joined(name) not in self.kinds:
+                self.learned[joined(name)] = "host"
 
     @property
     def replaced(self) -> dict[str, int]:

@@ -75,6 +75,9 @@ class Redactor(Places):
         self._over_lines = [rule for rule in rules if rule.lines]
         self._rules = [rule for rule in rules if not rule.lines]
         self._key_rules = [rule for rule in self._rules if rule is not known]
+        self._kept = kept
+        self._learned_rules: list[Rule] = []
+        self._rules_for = 0
         self._needed = tuple({need for rule in rules for need in rule.needs})
 
     def text(self, text: str) -> str:
@@ -84,9 +87,18 @@ class Redactor(Places):
             before = made
             made = self._once(made, self._over_lines)
             made = "\n".join(map(self._line, made.split("\n")))
+            made = self._once(made, self._of_learned())
             if made == before:
                 break
         return made
+
+    def _of_learned(self) -> list[Rule]:
+        """Return the rule for names that texts have told so far."""
+        if len(self.learned) != self._rules_for:
+            self._rules_for = len(self.learned)
+            rule = words(self.learned, self._kept)
+            self._learned_rules = [rule] if rule else []
+        return self._learned_rules
 
     def _line(self, line: str) -> str:
         """Replace in a line: a rule costs something only on lines that hold what it needs."""

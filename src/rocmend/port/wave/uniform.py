@@ -32,6 +32,7 @@ _VOTES = frozenset(
 _BROADCASTS = frozenset(b"__shfl_sync __shfl warp32_shfl_sync warp32_shfl".split())
 """Shuffles that give all lanes the value of one, where that is the same one for all of them."""
 _BLOCK_VOTES = frozenset((b"__syncthreads_or", b"__syncthreads_and", b"__syncthreads_count"))
+_JUMPS = (b"break", b"continue", b"goto")
 _CONSTANT = re.compile(rb"[A-Z][A-Z0-9_]*|k[A-Z]\w*")
 _OF_A_LANE = re.compile(
     rb"LANE|TID|RANK|IDX|INDEX|LEADER|MASTER|ELECT|(?:^|_)(?:ID|THREAD|ACTIVE)(?:_|$)|^T?[IJXYZ]$|LID|GID",
@@ -282,12 +283,11 @@ def _changes_alike(file: CudaFile, function: Function, declared: Declaration, la
         return False  # a part of it may be set alone
     asked.open.add(key)
     question = _Question(function, body, lanes, depth + 1)
+    signs = _SIGNS | _STEPS
+    changes = [at for at in uses if text_at(file, at + 1) in signs or text_at(file, at - 1) in _STEPS]
     try:
-        return _leaves_alike(file, question) and all(
-            _changes_at(file, question, index)
-            for index in uses
-            if index != declared.at
-            and (text_at(file, index + 1) in _SIGNS | _STEPS or text_at(file, index - 1) in _STEPS)
+        return _leaves_alike(file, question, changes) and all(
+            _changes_at(file, question, index) for index in changes if index != declared.at
         )
     finally:
         asked.open.discard(key)
@@ -319,12 +319,32 @@ def _changes_at(file: CudaFile, question: _Question, index: int) -> bool:
     )
 
 
-def _leaves_alike(file: CudaFile, question: _Question) -> bool:
-    """Tell whether no lane leaves a loop before the others."""
-    ends = [one for one in walk(question.body) if one.keyword in (b"break", b"continue", b"goto")]
-    ifs = [one for one in walk(question.body) if one.kind == "if" and one.condition is not None]
-    around = (one for one in ifs if any(one.first < end.first < one.last for end in ends))
-    return all(one.condition is None or _alike(file, question, one.condition) for one in around)
+def _leaves_alike(file: CudaFile, question: _Question, changes: list[int]) -> bool:
+    """Tell whether no lane misses a change by going elsewhere: out of a loop, or past what follows in it."""
+    body = question.body
+    if any(_jumps(file, index) for index in range(body.first, body.last)):
+        return False
+    inside = [one for one in walk(body) if one.kind != "plain"]
+    for end in (one for one in walk(body) if one.keyword in _JUMPS):
+        around = [one for one in inside if one.first < end.first < one.last]
+        if end.keyword != b"goto":
+            kinds = ("loop", "switch") if end.keyword == b"break" else ("loop",)
+            left = max((one for one in around if one.kind in kinds), key=lambda one: one.first, default=body)
+            if not any(left.first <= at < left.last for at in changes):
+                continue
+            around = [one for one in around if one.first > left.first]
+        if not all(one.condition is None or _alike(file, question, one.condition) for one in around):
+            return False
+    return True
+
+
+def _jumps(file: CudaFile, index: int) -> bool:
+    """Tell whether a macro stands at an index that goes elsewhere: whether all lanes do is not looked into."""
+    return any(
+        text_at(file, at) in _JUMPS
+        for one in file.macros.get(file.tokens[index].text, ())
+        for at in range(one.first, one.last)
+    )
 
 
 def _alike(file: CudaFile, question: _Question, where: tuple[int, int]) -> bool:

@@ -35,7 +35,7 @@ _HARMLESS = frozenset(
 _CHANGES = frozenset((b"=", b"+=", b"-=", b"*=", b"/=", b"%=", b"&=", b"|=", b"^=", b"<<=", b">>=", b"++", b"--"))
 
 
-_LOCKS = re.compile(rb"(?<![bc])lock|acquire|wait|ready|flag", re.IGNORECASE)
+_LOCKS = re.compile(rb"(?:(?<=atomic)|(?<=sync)|(?<![bc]))lock|acquire|wait|ready|flag", re.IGNORECASE)
 
 
 class Wait(NamedTuple):
