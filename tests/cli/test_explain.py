@@ -503,6 +503,21 @@ def test_a_host_is_gone_from_all_lines_whatever_it_stands_in(output_format: str)
     assert "towerly7" in piped("--machine", "strix-halo", "--json", "--no-redact", data=text.encode()).out
 
 
+def test_what_helps_other_gpus_is_not_advised(installed: Run) -> None:
+    entry = load_entries().entries["attention-aotriton-experimental-switch"]
+    line = entry.signature[0].lines[0].text
+    assert "gfx942" not in entry.scope.gfx
+    for target, count in (("gfx942", 0), ("gfx1100", 1)):
+        (found,) = [
+            one
+            for one in json.loads(installed("explain", line, "--target", target, "--json").out)["data"]["meanings"]
+            if one["seen"]["entry_id"] == entry.id
+        ]
+        assert min(1, len(found.get("remedies", []))) == count
+    shown = " ".join(installed("explain", line, "--target", "gfx942").out.split())
+    assert "What helps against it is for other GPUs" in shown
+
+
 def test_every_line_of_every_signature_is_explained_by_its_entry() -> None:
     known: list[tuple[str, str]] = [
         (entry.id, line.text)

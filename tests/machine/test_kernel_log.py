@@ -204,6 +204,8 @@ amdgpu 0000:04:00.0: [drm] device wedged, but recovered through reset
     # the driver says which reset it tries before it tries it
     ("amdgpu 0000:0b:00.0: GPU reset begin!\namdgpu 0000:0b:00.0: amdgpu: MODE1 reset\n", "unfinished", set()),
     ("amdgpu 0000:0b:00.0: GPU reset begin!\namdgpu 0000:0b:00.0: amdgpu: PCI reset\n", "unfinished", set()),
+    ("amdgpu 0000:0b:00.0: GPU reset begin!\namdgpu 0000:0b:00.0: GPU reset end with ret = 0\n", "recovered", set()),
+    ("amdgpu 0000:0b:00.0: GPU reset begin!\namdgpu 0000:0b:00.0: GPU reset end with ret = -62\n", "failed", set()),
     ("amdgpu 0000:0b:00.0: amdgpu: MODE2 reset\n", None, {"reset_begin"}),  # at hibernation
     ("amdgpu 0000:0b:00.0: GPU reset begin!\n[drm] device wedged, but no recovery needed\n", "recovered", {"gpu_hang"}),
     (

@@ -145,6 +145,8 @@ def _card(meaning: Meaning, machine: str, plan: Sequence[Block]) -> Card:
     ]
     blocks += plan
     blocks += remedy_blocks(meaning.remedies)
+    if meaning.here is Here.OTHER_GPU:
+        blocks.append(Text(f"What helps against it is for other GPUs; `rocmend kb show {seen.entry_id}` prints it."))
     details: list[Block] = [Text(meaning.text), source_links(meaning.sources)]
     if meaning.see:
         details.append(Text("See also " + ", ".join(f"`{name}`" for name in meaning.see) + "."))
