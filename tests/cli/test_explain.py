@@ -404,6 +404,12 @@ def test_the_steps_of_doctors_plan_stand_in_place_of_what_it_contradicts(install
             assert f"- step {number[action]}: " in done.out, action
 
 
+def test_a_gpu_without_a_driver_has_doctors_steps_too(installed: Run) -> None:
+    out = installed("explain", "ROCk module is NOT loaded, possibly no GPU devices", "--machine", "no-driver").out
+    assert "Do → step" in out
+    assert "sudo modprobe amdgpu" not in out
+
+
 def test_too_little_gpu_memory_is_led_by_the_limit_that_doctor_raises(installed: Run) -> None:
     out = installed("explain", "HIP out of memory", "--machine", "strix-halo").out
     assert "memory-half-of-ram-visible" in out
