@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -13,6 +14,8 @@ import msgspec
 import pytest
 import yaml
 from tests.codeobject.conftest import Build
+
+from rocmend.kb.load import load_entries
 
 Run = Callable[..., Any]
 
@@ -199,3 +202,14 @@ def test_what_cannot_be_read_is_not_called_built_for_the_cpu(installed: Run, tmp
     done = installed("wheel", "inspect", os.path.realpath(sys.executable))
     assert done.code == 0
     assert "CPU or pure Python" not in done.out
+
+
+def test_an_index_that_has_ended_says_so_where_it_is_shown(rocmend: Run) -> None:
+    rows = load_entries().indexes
+    ended = {row.url: row for row in rows.values() if row.ended is not None}
+    choices = json.loads(rocmend("wheel", "choose", "torch", "--target", "gfx1151", "--json").out)["data"]["choices"]
+    told = [(row, one) for one in choices for url, row in ended.items() if url in one["command"]]
+    assert told
+    for row, one in told:
+        assert f"has had no new builds since {row.ended}" in one["caution"]
+        assert rows[row.successor].url in one["caution"]

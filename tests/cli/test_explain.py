@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import signal
 import sqlite3
@@ -420,6 +421,43 @@ def test_a_line_is_no_surer_than_it_is(installed: Run) -> None:
     assert (one["seen"]["entry_id"], one["here"]) == ("porting-torch-overwritten-by-pip", "confirmed")
 
 
+def test_the_first_line_is_named_and_what_a_later_one_says_more_surely() -> None:
+    error = "HIP error: invalid device function"
+    log = f"a\ncomfyui | !!! {error}\n{FAULT}\nRuntimeError: {error}\n{FAULT}\n"
+    found = json.loads(piped("--json", "--machine", "strix-halo", data=log.encode()).out)["data"]["meanings"]
+    seen = {one["seen"]["entry_id"]: one["seen"] for one in found}
+    assert seen["driver-dmesg-page-fault"]["number"] == 3
+    lacking = seen["install-torch-lacks-gpu-target"]
+    assert (lacking["number"], lacking["surest"], lacking["certainty"]) == (2, 4, "certain")
+    assert lacking["line"].startswith("comfyui")
+    out = piped("--machine", "strix-halo", data=log.encode()).out
+    assert "certain: line 4 says so" in out
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "dmesg | grep -q 'MES failed to respond to msg=' && exit 1",
+        'echo "MES failed to respond to msg=REMOVE_QUEUE"',
+        '"MES failed to respond to msg=REMOVE_QUEUE" means that the firmware did not answer',
+        "# Set TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL=1. Compare the loss",
+    ],
+)
+def test_a_line_that_names_an_error_is_none_for_sure(line: str) -> None:
+    (one,) = json.loads(piped("--json", data=f"#!/bin/sh\n{line}\n".encode()).out)["data"]["meanings"]
+    assert one["seen"]["certainty"] == "possible"
+    assert one["seen"]["mention"]
+
+
+def test_what_is_to_be_done_for_several_errors_is_said_once() -> None:
+    log = "amdgpu: MES failed to respond to msg=REMOVE_QUEUE\namdgpu: MODE1 reset\n"
+    for machine in ("--target", "gfx1201"), ("--machine", "rx-7900-xtx"), ("--machine", "strix-halo"):
+        out = piped(*machine, data=log.encode()).out
+        assert "2 known errors" in out
+        assert out.count("Save the kernel log") == 1
+        assert len(re.findall(r"(?:Do:|step \d+:) Reboot", out)) == 1
+
+
 def test_junk_long_lines_and_floods_are_read_in_bounded_memory(tmp_path: Path) -> None:
     path = tmp_path / "log"
     junk = bytes(range(256)) * 2000
@@ -463,6 +501,21 @@ def test_a_host_is_gone_from_all_lines_whatever_it_stands_in(output_format: str)
     assert "host1" in done.out
     assert "towerly7" not in done.out
     assert "towerly7" in piped("--machine", "strix-halo", "--json", "--no-redact", data=text.encode()).out
+
+
+def test_what_helps_other_gpus_is_not_advised(installed: Run) -> None:
+    entry = load_entries().entries["attention-aotriton-experimental-switch"]
+    line = entry.signature[0].lines[0].text
+    assert "gfx942" not in entry.scope.gfx
+    for target, count in (("gfx942", 0), ("gfx1100", 1)):
+        (found,) = [
+            one
+            for one in json.loads(installed("explain", line, "--target", target, "--json").out)["data"]["meanings"]
+            if one["seen"]["entry_id"] == entry.id
+        ]
+        assert min(1, len(found.get("remedies", []))) == count
+    shown = " ".join(installed("explain", line, "--target", "gfx942").out.split())
+    assert "What helps against it is for other GPUs" in shown
 
 
 def test_every_line_of_every_signature_is_explained_by_its_entry() -> None:

@@ -63,7 +63,7 @@ class Meaning(msgspec.Struct, frozen=True, omit_defaults=True):
         evidence: The facts that say so.
         missing: The facts that were wanted, where it cannot be decided.
         steps: The steps of doctor's plan for this machine that deal with it or with what is behind it.
-        remedies: What else can be done, best first.
+        remedies: What else can be done, best first; none where it is about other GPUs.
         sources: Who says so.
         causes: Linked entries that this machine confirms, with their titles: what is behind such lines here.
         see: Ids of other entries worth reading.
@@ -136,7 +136,9 @@ def _meaning(seen: Sighting, knowledge: Knowledge, matcher: Matcher | None, plan
     entry = explained.entry
     here, evidence, missing = _here(explained)
     remedies, steps = entry.remedy, tuple[Step, ...]()
-    if matcher is not None and here is not Here.OTHER_GPU and matcher.machine.indices("gpu"):
+    if here is Here.OTHER_GPU:
+        remedies = ()
+    elif matcher is not None and matcher.machine.indices("gpu"):
         remedies = remedies_on(seen.entry_id, knowledge, matcher.machine)
         steps = _steps(entry.id, entry.links.see, remedies, plan)
     planned = {action for step in plan.steps for action in _actions(step)} if steps else set()
