@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import signal
 import sqlite3
@@ -403,6 +404,12 @@ def test_the_steps_of_doctors_plan_stand_in_place_of_what_it_contradicts(install
             assert f"- step {number[action]}: " in done.out, action
 
 
+def test_a_gpu_without_a_driver_has_doctors_steps_too(installed: Run) -> None:
+    out = installed("explain", "ROCk module is NOT loaded, possibly no GPU devices", "--machine", "no-driver").out
+    assert "Do → step" in out
+    assert "sudo modprobe amdgpu" not in out
+
+
 def test_too_little_gpu_memory_is_led_by_the_limit_that_doctor_raises(installed: Run) -> None:
     out = installed("explain", "HIP out of memory", "--machine", "strix-halo").out
     assert "memory-half-of-ram-visible" in out
@@ -418,6 +425,43 @@ def test_a_line_is_no_surer_than_it_is(installed: Run) -> None:
     lines = "Found no NVIDIA driver on your system"
     (one,) = json.loads(installed("explain", lines, "--machine", "cuda-torch-on-amd", "--json").out)["data"]["meanings"]
     assert (one["seen"]["entry_id"], one["here"]) == ("porting-torch-overwritten-by-pip", "confirmed")
+
+
+def test_the_first_line_is_named_and_what_a_later_one_says_more_surely() -> None:
+    error = "HIP error: invalid device function"
+    log = f"a\ncomfyui | !!! {error}\n{FAULT}\nRuntimeError: {error}\n{FAULT}\n"
+    found = json.loads(piped("--json", "--machine", "strix-halo", data=log.encode()).out)["data"]["meanings"]
+    seen = {one["seen"]["entry_id"]: one["seen"] for one in found}
+    assert seen["driver-dmesg-page-fault"]["number"] == 3
+    lacking = seen["install-torch-lacks-gpu-target"]
+    assert (lacking["number"], lacking["surest"], lacking["certainty"]) == (2, 4, "certain")
+    assert lacking["line"].startswith("comfyui")
+    out = piped("--machine", "strix-halo", data=log.encode()).out
+    assert "certain: line 4 says so" in out
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "dmesg | grep -q 'MES failed to respond to msg=' && exit 1",
+        'echo "MES failed to respond to msg=REMOVE_QUEUE"',
+        '"MES failed to respond to msg=REMOVE_QUEUE" means that the firmware did not answer',
+        "# Set TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL=1. Compare the loss",
+    ],
+)
+def test_a_line_that_names_an_error_is_none_for_sure(line: str) -> None:
+    (one,) = json.loads(piped("--json", data=f"#!/bin/sh\n{line}\n".encode()).out)["data"]["meanings"]
+    assert one["seen"]["certainty"] == "possible"
+    assert one["seen"]["mention"]
+
+
+def test_what_is_to_be_done_for_several_errors_is_said_once() -> None:
+    log = "amdgpu: MES failed to respond to msg=REMOVE_QUEUE\namdgpu: MODE1 reset\n"
+    for machine in ("--target", "gfx1201"), ("--machine", "rx-7900-xtx"), ("--machine", "strix-halo"):
+        out = piped(*machine, data=log.encode()).out
+        assert "2 known errors" in out
+        assert out.count("Save the kernel log") == 1
+        assert len(re.findall(r"(?:Do:|step \d+:) Reboot", out)) == 1
 
 
 def test_junk_long_lines_and_floods_are_read_in_bounded_memory(tmp_path: Path) -> None:

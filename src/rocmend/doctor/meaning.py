@@ -138,9 +138,11 @@ def _meaning(seen: Sighting, knowledge: Knowledge, matcher: Matcher | None, plan
     remedies, steps = entry.remedy, tuple[Step, ...]()
     if here is Here.OTHER_GPU:
         remedies = ()
-    elif matcher is not None and matcher.machine.indices("gpu"):
+    elif matcher is not None and (matcher.machine.indices("gpu") or matcher.machine.value("pci.amd_gpus")):
         remedies = remedies_on(seen.entry_id, knowledge, matcher.machine)
         steps = _steps(entry.id, entry.links.see, remedies, plan)
+    if steps and here is Here.CONTRADICTED:  # what the plan does not do as well, it advises against
+        remedies = tuple(one for one in remedies if not one.action)
     planned = {action for step in plan.steps for action in _actions(step)} if steps else set()
     return Meaning(
         seen,

@@ -23,6 +23,12 @@ _SHOWN_BYTES = 400
 _ANSI = re.compile(rb"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
 _BOM = codecs.BOM_UTF8
 _UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+_MENTION = re.compile(
+    r"^\s*(?:if |!|while )?\s*(?:echo|printf|print|raise|export|unset)\b|^\W*(?:Set|Unset) \w+="
+    r"|\b(?:[ef]?grep|rg|sed|awk|journalctl|findstr|Select-String)\b.*[\"']"
+    r"|[\"'”`] means\b|\bprint(?:s|ed)? [\"'“`]"
+)
+"""Lines of a script, a traceback's source or a text that name an error and are none."""
 _SURE = tuple(Certainty)
 
 
@@ -35,11 +41,13 @@ class Sighting(msgspec.Struct, frozen=True, omit_defaults=True):
         log: Where such a line is printed.
         line: The first such line, cut.
         number: Its number in the text, from 1.
+        surest: The number of the line that says it most surely; 0 for this one.
         meaning: What such a line says; empty where the entry's title says it.
         count: How many there are,
         at_least: or more: in a flood not all are counted.
         rank: The signature's.
         part: Only a part of such a line was given.
+        mention: The line is of a script or a text that names the error.
     """
 
     entry_id: str
@@ -52,6 +60,8 @@ class Sighting(msgspec.Struct, frozen=True, omit_defaults=True):
     at_least: bool = False
     rank: int = 50
     part: bool = False
+    mention: bool = False
+    surest: int = 0
 
     @property
     def order(self) -> tuple[int, int, int]:
@@ -97,9 +107,7 @@ class ErrorReader:
             self._decoder = codecs.getincrementaldecoder(_UTF16[data[:2]])("replace")
         self.bytes += len(data)
         if self._decoder is not None:
-            data = self._decoder.decode(data).removeprefix("\ufeff").encode(errors="replace")
-        elif self.bytes == len(data):
-            data = data.removeprefix(codecs.BOM_UTF8)
+            data = self._decoder.decode(data).encode(errors="replace")
         for start in range(0, len(data), BLOCK_BYTES):
             self._take(data[start : start + BLOCK_BYTES])
 
@@ -144,9 +152,10 @@ class ErrorReader:
             telling = [known for known in _telling(hit.known) if known.entry_id not in self._told]
             if telling:
                 self._take_back({known.signature.kind for known in hit.known})
+            mention = _MENTION.search(hit.line) is not None
             for known in telling:
                 self._told.add(known.entry_id)
-                self._keep(known, hit.line.removeprefix(MIDDLE.decode()), number)
+                self._keep(known, hit.line.removeprefix(MIDDLE.decode()), number, mention=mention)
                 if known.signature.ended_by:
                     self._open[known.entry_id] = known.signature, hit.offset
         for entry_id, (signature, offset) in tuple(self._open.items()):
@@ -168,21 +177,25 @@ class ErrorReader:
         for entry_id in [entry_id for entry_id, (one, _) in self._open.items() if kinds & set(one.ended_by)]:
             del self._open[entry_id], self._found[entry_id]
 
-    def _keep(self, known: Known, line: str, number: int) -> None:
+    def _keep(self, known: Known, line: str, number: int, *, mention: bool) -> None:
         signature = known.signature
         before = self._found.get(known.entry_id)
         made = Sighting(
             known.entry_id,
-            signature.certainty,
+            Certainty.POSSIBLE if mention else signature.certainty,
             signature.log,
             line[:_SHOWN_BYTES],
             number,
             signature.meaning,
             rank=signature.rank,
+            mention=mention,
         )
         if before is not None:
-            better = made.order[:2] < before.order[:2]
-            made = msgspec.structs.replace(made if better else before, count=before.count + 1, at_least=before.at_least)
+            if made.order[:2] >= before.order[:2]:
+                made = before
+            elif not before.mention:  # the first line is shown; what a later one says more surely holds
+                made = msgspec.structs.replace(made, line=before.line, number=before.number, surest=number)
+            made = msgspec.structs.replace(made, count=before.count + 1, at_least=before.at_least)
         self._found[known.entry_id] = made
 
 

@@ -10,10 +10,12 @@ import msgspec
 from rocmend.cli.views.entry import STATUS_TONE, remedy_blocks, source_links
 from rocmend.cli.views.machine import value_text
 from rocmend.cli.views.plan import steps_named
+from rocmend.core.records import Remedy
 from rocmend.core.signatures import Certainty
 from rocmend.core.units import count_text
 from rocmend.doctor.meaning import Here, Meaning
 from rocmend.kb.entry import Status
+from rocmend.kb.errors import Sighting
 from rocmend.report.document import Block, Card, Code, Document, Pairs, Text, Tone
 from rocmend.report.visible import as_markdown
 
@@ -73,7 +75,10 @@ def meanings_document(
             footer += " Paste the first error, not the last: the lines above it often say more."
         return Document("Explanation", summary, Tone.INFO, tuple(blocks), footer)
     shown = meanings[:MOST_SHOWN]
-    blocks += [_card(one, machine, doctor) for one in shown]
+    told: set[int] = set()
+    for one in _each_once(shown):
+        blocks.append(_card(one, machine, _plan_blocks(one, doctor, told)))
+        told |= {step.number for step in one.steps}
     if rest := meanings[MOST_SHOWN:]:
         blocks.append(Text("Also found: " + ", ".join(f"`{one.seen.entry_id}`" for one in rest) + "."))
     if meanings[0].seen.part:
@@ -84,6 +89,21 @@ def meanings_document(
     if any(one.causes for one in shown):
         footer = f"`{doctor} --explain ID` says what to do about what was found on {machine}. {footer}"
     return Document("Explanation", summary, _TONE[shown[0].here], tuple(blocks), footer)
+
+
+def _each_once(meanings: Sequence[Meaning]) -> list[Meaning]:
+    """Leave out of later meanings the actions that an earlier one asks for already."""
+    told: set[tuple[str, tuple[str, ...]]] = set()
+    made = []
+    for one in meanings:
+        new = tuple(remedy for remedy in one.remedies if not remedy.action or _done(remedy) not in told)
+        made.append(msgspec.structs.replace(one, remedies=new))
+        told |= {_done(remedy) for remedy in one.remedies}
+    return made
+
+
+def _done(remedy: Remedy) -> tuple[str, tuple[str, ...]]:
+    return remedy.action, remedy.commands
 
 
 def as_asked(meaning: Meaning, options: str) -> Meaning:
@@ -106,11 +126,11 @@ def as_asked(meaning: Meaning, options: str) -> Meaning:
     return msgspec.structs.replace(meaning, remedies=remedies)
 
 
-def _card(meaning: Meaning, machine: str, doctor: str) -> Card:
+def _card(meaning: Meaning, machine: str, plan: Sequence[Block]) -> Card:
     seen = meaning.seen
     times = "" if seen.count == 1 else f", {'at least ' if seen.at_least else ''}{count_text(seen.count, 'time')}"
     rows = [] if seen.part else [("line", f"{seen.number}{times}", "")]
-    rows.append(("certainty", (_PART if seen.part else _SURE)[seen.certainty], ""))
+    rows.append(("certainty", _sure(seen), ""))
     if machine and (here := _here(meaning, machine)):
         rows.append(here)
     blocks: list[Block] = [Code(seen.line)]
@@ -123,7 +143,7 @@ def _card(meaning: Meaning, machine: str, doctor: str) -> Card:
     blocks += [
         Text(f"**Found on {machine}:** {as_markdown(cause.title)} (`{cause.entry_id}`)") for cause in meaning.causes
     ]
-    blocks += _plan_blocks(meaning, doctor)
+    blocks += plan
     blocks += remedy_blocks(meaning.remedies)
     if meaning.here is Here.OTHER_GPU:
         blocks.append(Text(f"What helps against it is for other GPUs; `rocmend kb show {seen.entry_id}` prints it."))
@@ -143,14 +163,25 @@ def _card(meaning: Meaning, machine: str, doctor: str) -> Card:
     )
 
 
-def _plan_blocks(meaning: Meaning, doctor: str) -> list[Block]:
-    """Lay out the steps of doctor's plan; a single one with its commands."""
+def _sure(seen: Sighting) -> str:
+    """Say how sure it is that such a line means the entry."""
+    if seen.mention:
+        return "possible: the line names the error, as a script or a text does"
+    text = (_PART if seen.part else _SURE)[seen.certainty]
+    return text.replace("the line says so", f"line {seen.surest} says so") if seen.surest else text
+
+
+def _plan_blocks(meaning: Meaning, doctor: str, told: set[int]) -> list[Block]:
+    """Lay out the steps of doctor's plan, those that were told before by their numbers; a single one with commands."""
     steps = meaning.steps
     if not steps:
         return []
-    lines = "\n".join(f"- step {step.number}: {as_markdown(step.title)}" for step in steps)
-    place = steps_named([step.number for step in steps])
-    blocks: list[Block] = [Text(f"**Do** → {place} of `{doctor}`:\n\n{lines}")]
+    place = f"**Do** → {steps_named([step.number for step in steps])} of `{doctor}`"
+    new = [step for step in steps if step.number not in told]
+    if not new:
+        return [Text(f"{place}, as above.")]
+    lines = "\n".join(f"- step {step.number}: {as_markdown(step.title)}" for step in new)
+    blocks: list[Block] = [Text(f"{place}:\n\n{lines}")]
     if len(steps) == 1 and steps[0].commands:
         blocks.append(Code("\n".join(steps[0].commands), "bash"))
     return blocks
