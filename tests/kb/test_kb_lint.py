@@ -240,7 +240,7 @@ def test_files_that_cannot_be_loaded_are_reported_with_their_line(
     write_entry("bad", "+++\nid = 1\n+++\n")
     renamed = write_entry("good").rename(tmp_path / "kernel" / "better.md")
     knowledge = load_entries(tmp_path, builtin=False)
-    problems = lint(knowledge, today=today, declared=DECLARED)
+    problems = [one for one in lint(knowledge, today=today, declared=DECLARED) if not one.warning]
     assert [(problem.code, problem.line) for problem in problems] == [("KB001", 2), ("KB018", 0)]
     assert problems[1].path == str(renamed)
     assert [problem.code for problem in lint(knowledge, today=today, only=["bad.md"])] == ["KB001"]

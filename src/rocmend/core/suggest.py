@@ -17,8 +17,9 @@ _NEAR = 0.34
 """Edits that a name may be away, as a share of the longer of the two."""
 _LONGEST = 100
 """Characters of a given name that are looked at: what is longer is no name."""
-_WORD = 4
-"""Parts of a name up to this long, such as ``node``, must be the same: one letter in four is another word."""
+_WORD = 3
+"""Parts of a name up to this long, such as ``for``, must be the same. One letter more may be left out or added, and not
+be another one: ``gpuu`` is near to ``gpu``, ``nope`` not to ``node``."""
 _SEPARATORS = re.compile(r"[\s\-_./:]+")
 
 
@@ -87,7 +88,7 @@ def _share(part: str, other: str, near: float) -> float:
     if len(part) > 2 and other.startswith(part):
         return 0.0
     longer = max(len(part), len(other))
-    allowed = int(near * longer) if longer > _WORD else 0
+    allowed = int(near * longer) if longer > _WORD + (len(part) == len(other)) else 0
     edits = _edits(part, other, allowed)
     return edits / longer if edits <= allowed else 1.0
 
