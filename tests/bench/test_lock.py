@@ -87,6 +87,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
     return env | {"ROCMEND_LOCKS": str(tmp_path), "ROCMEND_HOME": str(tmp_path / "home")}
 
 
+@pytest.mark.slow
 @pytest.mark.cpu
 def test_tuning_waits_for_a_benchmark(tmp_path: Path) -> None:
     pytest.importorskip("triton")

@@ -75,6 +75,7 @@ def test_what_fits_nothing_is_a_usage_error(rocmend: Run, words: tuple[str, ...]
     assert said in done.err
 
 
+@pytest.mark.slow
 @pytest.mark.cpu
 def test_a_run_is_measured_kept_and_gone_on_with(installed: Run, tmp_path: Path) -> None:
     store = ("--store", str(tmp_path / "evidence.sqlite"))
@@ -105,6 +106,7 @@ def test_a_run_is_measured_kept_and_gone_on_with(installed: Run, tmp_path: Path)
         assert [(one.group, sum(one.verdicts.values())) for one in kept.groups()] == [(run.group, 1)]
 
 
+@pytest.mark.slow
 @pytest.mark.cpu
 def test_a_run_that_does_not_say_what_it_was_asked_for_is_not_widened(installed: Run, tmp_path: Path) -> None:
     path = tmp_path / "evidence.sqlite"

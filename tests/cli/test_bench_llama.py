@@ -220,6 +220,7 @@ def test_what_was_tried_is_shown_with_how_it_ended() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_each_gpu_and_all_of_them_are_measured(bench: Bench, tmp_path: Path) -> None:
     fake.write_program(tmp_path, faults={"gpus": "2"})
     rows = bench("--generate", "", "--backend", "rocm", "--device", "each", "--device", "all")

@@ -13,6 +13,7 @@ from .conftest import Done
 Run = Callable[..., Done]
 
 
+@pytest.mark.slow
 @pytest.mark.cpu
 def test_a_tiny_network_is_measured_behind_its_reference(installed: Run, tmp_path: Path) -> None:
     pytest.importorskip("torch")

@@ -39,6 +39,7 @@ def test_a_product_stands_for_its_target(rocmend: Run, arguments: tuple[str, ...
     assert " is gfx1033" in done.err.splitlines()[0]
 
 
+@pytest.mark.slow
 def test_a_product_that_is_named_is_the_one_that_is_answered_for(installed: Run, tmp_path: Path) -> None:
     asked = ("--machine", "no-amd-gpu", "--target")
     shown = " ".join(installed("doctor", *asked, "RX 7900 XTX").out.split())

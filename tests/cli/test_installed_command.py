@@ -430,6 +430,7 @@ def test_a_full_disk_is_found_before_the_work(installed: Run, small_disk: Path) 
     assert [path.name for path in small_disk.iterdir()] == ["filler"]
 
 
+@pytest.mark.slow
 def test_reports_of_other_machines_and_targets_replace_none_of_this_machine(installed: Run, tmp_path: Path) -> None:
     for asked in ((), ("--machine", "strix-halo"), ("--target", "strix-halo")):
         installed("check", "--no-probe", "--no-store", *asked, cwd=tmp_path)

@@ -117,6 +117,7 @@ def test_a_port_in_place_and_then_a_folder_of_its_own_can_be_undone(installed: I
 MAKEFILE = "a.ptx: a.cu\n\tnvcc -ptx a.cu -o a.ptx\n\nprogram: b.cu\n\tnvcc -lineinfo b.cu -o program\n"
 
 
+@pytest.mark.slow
 def test_a_finding_in_a_build_survives_its_formatting_and_a_move(installed: Installed, tmp_path: Path) -> None:
     project = tmp_path / "project"
     project.mkdir()
@@ -152,6 +153,7 @@ def test_two_findings_of_a_rule_on_a_line_stay_two(installed: Installed, tmp_pat
     assert len({two["line"] for two in found}) == 1
 
 
+@pytest.mark.slow
 def test_a_record_of_thousands_of_findings_is_read_at_once(installed: Installed, tmp_path: Path) -> None:
     """It may be a stranger's: what would take too long to find again stays open, at the beginning of its file."""
     project = applied(installed, tmp_path, DIVERGING)

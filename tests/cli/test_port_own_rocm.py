@@ -90,6 +90,7 @@ def found(installed: Installed, project: Path, *options: str) -> list[dict[str, 
     return [one for one in map(json.loads, done.out.splitlines()) if one["rule"] != "CU40"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("files", "path", "rules"),
     [
@@ -236,6 +237,7 @@ int lanes() { return warpSize; }
 }
 
 
+@pytest.mark.slow
 def test_conditions_are_read_with_the_projects_own_macros(installed: Installed, tmp_path: Path) -> None:
     """A macro of another file, or of the build, says what is for ROCm: that stays, and CUDA's side has no findings."""
     project = written(tmp_path, OWN_MACRO)

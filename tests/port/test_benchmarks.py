@@ -62,6 +62,7 @@ def test_headers_of_folders_that_a_makefile_names_are_copied_beside(tmp_path: Pa
     assert sorted(str(one.relative_to(folder)) for one in folder.rglob("*.*")) == ["a/main.cu", "b/b.h"]
 
 
+@pytest.mark.slow
 def test_a_run_that_is_ended_leaves_no_record_of_what_it_was_at(tmp_path: Path) -> None:
     pytest.importorskip("ziglang")
     pytest.importorskip("clang.native")

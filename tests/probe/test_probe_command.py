@@ -125,6 +125,7 @@ for name in {names}:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.cpu
 def test_a_run_goes_on_with_what_it_was_begun_for_whatever_the_catalogue_has_by_now(tmp_path: Path) -> None:
     pytest.importorskip("torch")

@@ -57,6 +57,7 @@ def test_faults_in_children_are_told_apart_and_take_nothing_with_them(faults: di
     assert run.subject.versions["torch"]
 
 
+@pytest.mark.slow
 def test_no_operation_meets_what_another_has_changed(faults: dict[str, str]) -> None:
     run = run_probes(["state-*"], device="cpu", env=faults)
     assert [result.verdict for result in run.results] == [Verdict.PASS] * 3
@@ -94,6 +95,7 @@ def test_what_compiles_declares_that_it_needs_a_process_of_its_own() -> None:
     assert {probe.family for probe in probes() if probe.alone} == {"compile", "distributed"}
 
 
+@pytest.mark.slow
 def test_a_run_is_resumed_where_it_ended(faults: dict[str, str], tmp_path: Path) -> None:
     starts = tmp_path / "starts"
     starts.mkdir()

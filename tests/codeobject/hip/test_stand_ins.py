@@ -244,6 +244,7 @@ def test_8_bit_floats_are_torchs(tools: Toolchain, tmp_path: Path) -> None:
         assert torch.equal(encoded.nan_to_num(nan=1e9), wanted.nan_to_num(nan=1e9)), name
 
 
+@pytest.mark.slow
 def test_a_target_has_the_8_bit_format_that_its_instructions_take(tools: Toolchain) -> None:
     body = "__global__ void k(float* y, __hip_fp8_{}* x) {{ y[0] = float(x[1]); x[2] = __hip_fp8_{}(y[3]); }}"
     for name, target, there in (
