@@ -117,6 +117,8 @@ def _vector(parts: Parts, operation: Operation, generation: Generation) -> INST:
     kinds = [one for one in operation.operands if one not in {"sel8", "sel16"}]
     implicit = "vcc" in kinds
     kinds = [one for one in kinds if one != "vcc"]
+    if parts.name == "v_cndmask_b32" and len(given) == 2:  # noqa: PLR2004  of a pair: its mask is always VCC
+        given.append("vcc")
     if len(given) != len(kinds):
         if parts.name == "v_nop":
             return INST(form=Form.NOP)

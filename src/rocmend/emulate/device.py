@@ -90,7 +90,6 @@ class Device:
         self.checks = checks
         self._buffers: list[_Buffer] = []
         self._next = BASE
-        self._by_array: dict[int, int] = {}
 
     def add(self, data: np.ndarray[Any, Any], name: str = "", *, read_only: bool = False, written: bool = True) -> int:
         """Make an array part of the device's memory, where it lies, and return its address.
@@ -114,6 +113,10 @@ class Device:
         self._next += (flat.size + GAP - 1) // GAP * GAP + GAP
         self._buffers.append(_Buffer(base, flat, name, read_only, unwritten))
         return base
+
+    def held(self, place: int) -> int | None:
+        """Return the address of the buffer whose data lie at a place of this process's memory; None: there is none."""
+        return next((one.base for one in self._buffers if one.data.size and one.data.ctypes.data == place), None)
 
     def allocate(self, data: bytes) -> int:
         """Put bytes in the device's memory and return their address."""

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-import ctypes
-from functools import cache
+import sys
+import tempfile
 from importlib import util
+from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from rocmend.core.errors import DataError, UsageError
+from rocmend.core.errors import DataError, RocmendError, UsageError
+from rocmend.core.supervise import run_command
 
 __all__ = ["Line", "disassemble"]
 
-_TRIPLE = b"amdgcn-amd-amdhsa"
-_HEX_IMMEDIATES = 2
-"""LLVMDisassembler_Option_PrintImmHex."""
+_LIMIT_S = 120
+_MAX_OUTPUT_BYTES = 1 << 28
+_UNKNOWN_TARGET, _NO_INSTRUCTION = 3, 4
 
-_MAX_TEXT = 512
-_VOP3, _ZERO = 0b110101, 0x80
+
+class DisassemblerError(RocmendError):
+    """The disassembler failed."""
+
+    code = "disassembler"
 
 
 class Line(NamedTuple):
@@ -34,8 +39,7 @@ class Line(NamedTuple):
     text: str
 
 
-@cache
-def _library() -> Any:
+def _library() -> Path:
     found = util.find_spec("rocm")
     places = [Path(folder, "llvm", "librocmllvm.so") for folder in (found and found.submodule_search_locations) or ()]
     path = next((place for place in places if place.is_file()), None)
@@ -46,31 +50,7 @@ def _library() -> Any:
             why="Machine code is decoded by LLVM.",
             next_step="pip install rocm-llvm-python",
         )
-    library = ctypes.CDLL(str(path))
-    for part in ("TargetInfo", "TargetMC", "Disassembler"):
-        getattr(library, f"LLVMInitializeAMDGPU{part}")()
-    library.LLVMCreateDisasmCPUFeatures.restype = ctypes.c_void_p
-    library.LLVMCreateDisasmCPUFeatures.argtypes = [
-        *[ctypes.c_char_p] * 3, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p,
-    ]  # fmt: skip
-    library.LLVMSetDisasmOptions.argtypes = [ctypes.c_void_p, ctypes.c_uint64]
-    library.LLVMDisasmInstruction.restype = ctypes.c_size_t
-    library.LLVMDisasmInstruction.argtypes = [
-        ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_char_p, ctypes.c_size_t,
-    ]  # fmt: skip
-    library.LLVMDisasmDispose.argtypes = [ctypes.c_void_p]
-    return library
-
-
-def _without_unused(word: bytes) -> Any:
-    """Return a VOP3 instruction with a zero in place of the third operand that it does not have, or None.
-
-    Newer compilers write the constant 0 there, which older disassemblers take for another instruction.
-    """
-    bits = int.from_bytes(word, "little")
-    if len(word) < 8 or bits >> 26 & 0x3F != _VOP3 or bits >> 50 & 0x1FF != _ZERO:
-        return None
-    return ctypes.create_string_buffer((bits & ~(0x1FF << 50)).to_bytes(8, "little"), 8)
+    return path
 
 
 def disassemble(code: bytes, target: str, lanes: int) -> list[Line]:
@@ -84,28 +64,24 @@ def disassemble(code: bytes, target: str, lanes: int) -> list[Line]:
     Raises:
         UsageError: LLVM is not installed, or does not know the target.
         DataError: A byte begins no instruction.
+        DisassemblerError: LLVM crashed.
     """
-    library = _library()
     features = [f"+wavefrontsize{lanes}"] if target.startswith(("gfx10", "gfx11", "gfx12")) else []
     features += ["+real-true16"] if target.startswith(("gfx11", "gfx12")) else []
-    context = library.LLVMCreateDisasmCPUFeatures(_TRIPLE, target.encode(), ",".join(features).encode(), None, 0, None, None)
-    if not context:
+    with tempfile.NamedTemporaryFile(prefix="rocmend-") as file, as_file(files(__package__) / "llvm.py") as script:
+        file.write(code)
+        file.flush()
+        command = [sys.executable, "-I", "-S", str(script), str(_library()), target, ",".join(features), file.name]
+        said = run_command(command, time_limit_s=_LIMIT_S, max_output_bytes=_MAX_OUTPUT_BYTES)
+    if said.exit_code == _UNKNOWN_TARGET:
         raise UsageError("emulate", f"LLVM does not know the target {target}.")
-    try:
-        library.LLVMSetDisasmOptions(context, _HEX_IMMEDIATES)
-        room = ctypes.create_string_buffer(_MAX_TEXT)
-        held = ctypes.create_string_buffer(code, len(code))
-        start, lines, at = ctypes.addressof(held), [], 0
-        while at < len(code):
-            size = library.LLVMDisasmInstruction(context, start + at, len(code) - at, at, room, _MAX_TEXT)
-            if not size and (word := _without_unused(code[at : at + 8])):
-                size = library.LLVMDisasmInstruction(context, word, 8, at, room, _MAX_TEXT)
-            if not size:
-                raise DataError(
-                    target, f"has bytes at 0x{at:x} that are no instruction: {code[at : at + 8].hex(' ')}."
-                )
-            lines.append(Line(at, size, room.value.decode().strip()))
-            at += size
-        return lines
-    finally:
-        library.LLVMDisasmDispose(context)
+    lines = []
+    for row in said.stdout.splitlines():
+        offset, size, text = row.split(" ", 2)
+        lines.append(Line(int(offset), int(size), text))
+    if said.exit_code == _NO_INSTRUCTION and lines:
+        at = lines[-1].offset
+        raise DataError(target, f"has bytes at 0x{at:x} that are no instruction: {code[at : at + 8].hex(' ')}.")
+    if said.exit_code != 0:
+        raise DisassemblerError("emulate", f"LLVM's disassembler ended with {said.ending}: {said.stderr[-300:]}")
+    return lines

@@ -90,11 +90,12 @@ static int ordered(const Wave *w, u64 access) {
   if (group == g->number) return wave == w->number || epoch < g->epoch;
   return g->clock && g->clock[group] > epoch;
 }
-static void race_global(Wave *w, Allocation *a, u64 address, u32 bytes, int store, int atomic, u32 lane) {
+/* `value`: what a store is about to write; two that write the same are no race. */
+static void race_global(Wave *w, Allocation *a, u64 address, u32 bytes, int store, int atomic, u32 lane, const u8 *value) {
   u64 at = address - a->base, mine = access_of(w, atomic);
   for (u64 k = at; k < at + bytes; k++) {
     u64 other = a->writer[k];
-    if (other && !(atomic && (other & 1)) && !ordered(w, other)) { report(w, GLOBAL_RACE, lane, address, (u32)(other >> 37) - 1); break; }
+    if (other && !(atomic && (other & 1)) && !(value && value[k - at] == a->host[k]) && !ordered(w, other)) { report(w, GLOBAL_RACE, lane, address, (u32)(other >> 37) - 1); break; }
     if (store) {
       other = a->reader[k];
       if (other && !(atomic && (other & 1)) && !ordered(w, other)) { report(w, GLOBAL_RACE, lane, address, (u32)(other >> 37) - 1); break; }
@@ -103,21 +104,21 @@ static void race_global(Wave *w, Allocation *a, u64 address, u32 bytes, int stor
   for (u64 k = at; k < at + bytes; k++) { if (store) a->writer[k] = mine; if (!store || atomic) a->reader[k] = mine; }
 }
 /* The bytes behind an address, or null where there are none; `*unwritten` gets their shadow. */
-static u8 *global_at(Wave *w, u64 address, u32 bytes, int store, int atomic, u32 lane, u8 **unwritten) {
+static u8 *global_at(Wave *w, u64 address, u32 bytes, int store, int atomic, u32 lane, u8 **unwritten, const u8 *value) {
   Machine *m = w->machine;
   Allocation *a = find(m, address);
   *unwritten = 0;
   if (!a || address - a->base + bytes > a->size) { report(w, BAD_ADDRESS, lane, address, bytes | (u32)store << 8 | (u32)atomic << 9); return 0; }
   if (store && a->read_only) { report(w, READ_ONLY, lane, address, bytes); return 0; }
   if (atomic && address % bytes) report(w, MISALIGNED, lane, address, bytes);
-  if (a->writer && (m->checks & CHECK_RACES)) race_global(w, a, address, bytes, store, atomic, lane);
+  if (a->writer && (m->checks & CHECK_RACES)) race_global(w, a, address, bytes, store, atomic, lane, value);
   if (store) a->stores++;
   if (a->unwritten) *unwritten = a->unwritten + (address - a->base);
   return a->host + (address - a->base);
 }
 
 /* LDS */
-static u8 *lds_at(Wave *w, u32 address, u32 bytes, int store, int atomic, u32 lane, u8 **unwritten) {
+static u8 *lds_at(Wave *w, u32 address, u32 bytes, int store, int atomic, u32 lane, u8 **unwritten, const u8 *value) {
   Machine *m = w->machine;
   Group *g = w->group;
   *unwritten = 0;
@@ -126,7 +127,7 @@ static u8 *lds_at(Wave *w, u32 address, u32 bytes, int store, int atomic, u32 la
   if (m->checks & CHECK_RACES)
     for (u32 k = address; k < address + bytes; k++) {
       u64 wrote = g->lds_writer[k], read = g->lds_reader[k], now = g->epoch;
-      if (wrote && (wrote >> 8) == now && (wrote & 31) != w->number && !(atomic && (wrote & 64))) { report(w, LDS_RACE, lane, k, wrote & 31); break; }
+      if (wrote && (wrote >> 8) == now && (wrote & 31) != w->number && !(atomic && (wrote & 64)) && !(value && value[k - address] == g->lds[k])) { report(w, LDS_RACE, lane, k, wrote & 31); break; }
       if (store && (read >> 32) == now && (read & 0xffffffffu & ~(1ull << w->number)) && !(atomic && (wrote & 64) && (wrote >> 8) == now)) {
         report(w, LDS_RACE, lane, k, (u32)__builtin_ctzll(read & 0xffffffffu & ~(1ull << w->number)) | 256);
         break;
@@ -139,20 +140,20 @@ static u8 *lds_at(Wave *w, u32 address, u32 bytes, int store, int atomic, u32 la
 }
 
 /* What a lane's access is to, as an address in one of four memories. */
-static u8 *place(Wave *w, const Inst *i, int memory, u64 address, u32 bytes, int store, int atomic, u32 lane, u8 **unwritten) {
+static u8 *place(Wave *w, const Inst *i, int memory, u64 address, u32 bytes, int store, int atomic, u32 lane, u8 **unwritten, const u8 *value) {
   Machine *m = w->machine;
   if (memory == F_FLAT) {
     if (address >> 32 == m->shared_base >> 32) { memory = F_LDS; address &= 0xffffffffu; }
     else if (address >> 32 == m->private_base >> 32) { memory = F_SCRATCH; address &= 0xffffffffu; }
   }
-  if (memory == F_LDS) return lds_at(w, (u32)address, bytes, store, atomic, lane, unwritten);
+  if (memory == F_LDS) return lds_at(w, (u32)address, bytes, store, atomic, lane, unwritten, value);
   if (memory == F_SCRATCH) {
     *unwritten = 0;
     if (address >= m->scratch_bytes || bytes > m->scratch_bytes - address) { report(w, SCRATCH_BOUNDS, lane, address, bytes | (u32)store << 8); return 0; }
     *unwritten = w->unwritten_scratch + (size_t)lane * m->scratch_bytes + address;
     return w->scratch + (size_t)lane * m->scratch_bytes + address;
   }
-  u8 *at = global_at(w, address, bytes, store, atomic, lane, unwritten);
+  u8 *at = global_at(w, address, bytes, store, atomic, lane, unwritten, value);
   if (at && (i->flags & COHERENT) && !atomic && m->syncs) { /* a load or store of a flag that atomics use, too */
     u32 *clock = sync_at(m, address, 0);
     if (clock) { if (store) release(w, clock); else acquire(w, clock); }
@@ -161,7 +162,7 @@ static u8 *place(Wave *w, const Inst *i, int memory, u64 address, u32 bytes, int
 }
 
 static void load_lane(Wave *w, const Inst *i, int memory, u64 address, u32 lane, u32 first, u32 bytes) {
-  u8 *unwritten, *from = place(w, i, memory, address, bytes, 0, 0, lane, &unwritten);
+  u8 *unwritten, *from = place(w, i, memory, address, bytes, 0, 0, lane, &unwritten, 0);
   u32 n = w->lanes, value = 0, u = 0;
   if (bytes < 4 || (i->flags & (D16_LOW | D16_HIGH))) {
     if (from) { memcpy(&value, from, bytes); if (unwritten) memcpy(&u, unwritten, bytes); }
@@ -184,17 +185,22 @@ static void load_lane(Wave *w, const Inst *i, int memory, u64 address, u32 lane,
   }
 }
 static void store_lane(Wave *w, const Inst *i, int memory, u64 address, u32 lane, u32 first, u32 bytes) {
-  u8 *unwritten, *to = place(w, i, memory, address, bytes, 1, 0, lane, &unwritten);
-  if (!to) return;
-  int global = memory == F_GLOBAL || memory == F_BUFFER || (memory == F_FLAT && address >> 32 != w->machine->shared_base >> 32 && address >> 32 != w->machine->private_base >> 32);
-  for (u32 at = 0; at < bytes; at += 4) {
-    u32 k = first + at / 4, value = row(w, k)[lane], u = w->lanes_v[k] >> lane & 1 ? unwritten_row(w, k)[lane] : 0, size = bytes - at < 4 ? bytes - at : 4;
-    if (i->flags & D16_HIGH) { value >>= 16; u >>= 16; }
-    memcpy(to + at, &value, size);
-    if (unwritten) memcpy(unwritten + at, &u, size);
-    if (size < 4) u &= (1u << 8 * size) - 1;
-    if (u && global && (w->machine->checks & CHECK_STORES)) report(w, UNWRITTEN_STORE, lane, address + at, k);
+  u32 value[4], u[4], any = 0;
+  for (u32 d = 0; d < (bytes + 3) / 4; d++) {
+    u32 k = first + d;
+    value[d] = row(w, k)[lane];
+    u[d] = w->lanes_v[k] >> lane & 1 ? unwritten_row(w, k)[lane] : 0;
+    if (i->flags & D16_HIGH) { value[d] >>= 16; u[d] >>= 16; }
+    if (bytes < 4) u[d] &= (1u << 8 * bytes) - 1;
+    any |= u[d];
   }
+  u8 *unwritten, *to = place(w, i, memory, address, bytes, 1, 0, lane, &unwritten, (const u8 *)value);
+  if (!to) return;
+  memcpy(to, value, bytes);
+  if (unwritten) memcpy(unwritten, u, bytes);
+  if (!any || !(w->machine->checks & CHECK_STORES)) return;
+  int global = memory == F_GLOBAL || memory == F_BUFFER || (memory == F_FLAT && address >> 32 != w->machine->shared_base >> 32 && address >> 32 != w->machine->private_base >> 32);
+  if (global) report(w, UNWRITTEN_STORE, lane, address, first);
 }
 
 /* Atomics */
@@ -250,7 +256,7 @@ static u64 combined(u32 op, u64 old, u64 value, u64 compare, u32 bytes) {
 }
 static void atomic_lane(Wave *w, const Inst *i, int memory, u64 address, u32 lane, u32 out, u32 data) {
   u32 bytes = i->bytes, words = bytes / 4;
-  u8 *unwritten, *at = place(w, i, memory, address, bytes, 1, 1, lane, &unwritten);
+  u8 *unwritten, *at = place(w, i, memory, address, bytes, 1, 1, lane, &unwritten, 0);
   if (!at) { if (i->flags & RETURNS) for (u32 d = 0; d < words; d++) row(w, out + d)[lane] = 0xdeadbeefu; return; }
   int global = at < w->group->lds || at >= w->group->lds + w->machine->lds_bytes;
   if (global && memory != F_LDS && w->machine->groups > 1 && (w->machine->checks & CHECK_RACES)) {
@@ -321,8 +327,8 @@ static void run_global(Wave *w, const Inst *i) { /* global, flat, scratch */
     if (i->flags & ATOMIC) atomic_lane(w, i, memory, address, l, i->d.index, i->s[1].index);
     else if (i->flags & STORE) store_lane(w, i, memory, address, l, i->s[1].index, i->bytes);
     else if (i->flags & TO_LDS) {
-      u8 *u, *v, *from = place(w, i, memory, address, i->bytes, 0, 0, l, &u);
-      u8 *to = lds_at(w, (w->s[M0] & 0xffff) + (u32)i->s[3].value + l * i->bytes, i->bytes, 1, 0, l, &v);
+      u8 *u, *v, *from = place(w, i, memory, address, i->bytes, 0, 0, l, &u, 0);
+      u8 *to = lds_at(w, (w->s[M0] & 0xffff) + (u32)i->s[3].value + l * i->bytes, i->bytes, 1, 0, l, &v, 0);
       if (from && to) { memcpy(to, from, i->bytes); if (u) memcpy(v, u, i->bytes); else memset(v, 0, i->bytes); }
     } else load_lane(w, i, memory, address, l, i->d.index, i->bytes);
   }
@@ -367,7 +373,7 @@ static void run_buffer(Wave *w, const Inst *i) {
         continue;
       }
       if (i->flags & TO_LDS) {
-        u8 *v, *to = lds_at(w, (w->s[M0] & 0xffff) + (u32)i->immediate + l * i->bytes, i->bytes, 1, 0, l, &v);
+        u8 *v, *to = lds_at(w, (w->s[M0] & 0xffff) + (u32)i->immediate + l * i->bytes, i->bytes, 1, 0, l, &v, 0);
         if (to) { memset(to, 0, i->bytes); memset(v, 0, i->bytes); }
       } else if (i->d.kind == VGPR)
         for (u32 d = 0; d < i->d.dwords; d++) {
@@ -381,8 +387,8 @@ static void run_buffer(Wave *w, const Inst *i) {
     if (i->flags & ATOMIC) atomic_lane(w, i, F_BUFFER, address, l, i->d.index, i->s[1].index);
     else if (i->flags & STORE) store_lane(w, i, F_BUFFER, address, l, i->s[1].index, i->bytes);
     else if (i->flags & TO_LDS) {
-      u8 *u, *v, *from = place(w, i, F_BUFFER, address, i->bytes, 0, 0, l, &u);
-      u8 *to = lds_at(w, (w->s[M0] & 0xffff) + (u32)i->immediate + l * i->bytes, i->bytes, 1, 0, l, &v);
+      u8 *u, *v, *from = place(w, i, F_BUFFER, address, i->bytes, 0, 0, l, &u, 0);
+      u8 *to = lds_at(w, (w->s[M0] & 0xffff) + (u32)i->immediate + l * i->bytes, i->bytes, 1, 0, l, &v, 0);
       if (from && to) { memcpy(to, from, i->bytes); if (u) memcpy(v, u, i->bytes); else memset(v, 0, i->bytes); }
     } else load_lane(w, i, F_BUFFER, address, l, i->d.index, i->bytes);
   }
@@ -474,7 +480,7 @@ static void run_smem(Wave *w, const Inst *i) {
   for (u32 d = 0; d < words; d++) {
     u32 value = 0, size = i->bytes < 4 ? i->bytes : 4, u = 0;
     if (offset + 4 * d + size <= records) {
-      u8 *unwritten, *from = global_at(w, address + 4 * d, size, 0, 0, 0, &unwritten);
+      u8 *unwritten, *from = global_at(w, address + 4 * d, size, 0, 0, 0, &unwritten, 0);
       if (from) { memcpy(&value, from, size); if (unwritten) memcpy(&u, unwritten, size); } else value = 0xdeadbeefu;
     }
     if (i->flags & SIGNED) value = size == 1 ? (u32)(i32)(i8)value : (u32)(i32)(i16)value;
