@@ -17,14 +17,14 @@ from rocmend.core.errors import RocmendError, UsageError
 from rocmend.core.private import cache_folder
 from rocmend.core.supervise import run_command
 from rocmend.emulate import layout
+from rocmend.emulate.decode.matrix import shapes
 from rocmend.emulate.isa.table import source
-from rocmend.emulate.matrix import shapes
 
 __all__ = ["compiler", "engine"]
 
 _FLAGS = (
-    "-std=c11", "-O2", "-ftree-vectorize", "-march=native", "-ffp-contract=off", "-fno-strict-aliasing", "-w", "-shared",
-    "-fPIC",
+    "-std=c11", "-O2", "-ftree-vectorize", "-march=native", "-ffp-contract=off", "-fno-strict-aliasing", "-w",
+    "-shared", "-fPIC",
 )  # fmt: skip
 """Without -ffp-contract=off a compiler may make one fused operation of two that the instruction rounds apart."""
 
@@ -114,13 +114,12 @@ def _compile(command: list[str], parts: dict[str, bytes], library: Path) -> None
             [*command, *_FLAGS, f"-I{work}", str(work / "engine.c"), "-o", str(made), "-lm"], time_limit_s=_LIMIT_S
         )
         if said.exit_code != 0 or not made.is_file():
+            why = (said.stderr or said.stdout or str(said.ending)).strip()
             raise NoCompilerError(
                 "emulate",
-                f"{command[0]} could not compile the emulator: {(said.stderr or said.stdout or str(said.ending)).strip()[-600:]}",
+                f"{command[0]} could not compile the emulator: {why[-600:]}",
                 next_step="Set CC to another C compiler: gcc 10 or newer, or clang 12 or newer.",
             )
         made.replace(library)
     finally:
         shutil.rmtree(work, ignore_errors=True)
-
-

@@ -45,7 +45,7 @@ class FaultError(RocmendError):
 
     def __init__(self, kernel: str, faults: Sequence[Fault]) -> None:
         self.faults = tuple(faults)
-        more = f"\n… and {len(faults) - 5} more." if len(faults) > 5 else ""  # noqa: PLR2004
+        more = f"\n… and {len(faults) - 5} more." if len(faults) > 5 else ""
         super().__init__(kernel, "\n".join(map(str, faults[:5])) + more)
 
 
@@ -104,7 +104,9 @@ class Device:
             UsageError: It is not contiguous.
         """
         if not data.flags.c_contiguous:
-            raise UsageError("emulate", f"buffer {name or '?'} must be contiguous.", next_step="Pass a contiguous copy.")
+            raise UsageError(
+                "emulate", f"buffer {name or '?'} must be contiguous.", next_step="Pass a contiguous copy."
+            )
         flat = data.reshape(-1).view(np.uint8) if data.size else np.zeros(0, np.uint8)
         unwritten = None
         if self.checks & Check.UNWRITTEN and not read_only:
@@ -139,7 +141,7 @@ class Device:
         if done.faults:
             raise FaultError(kernel, done.faults)
 
-    def launch(
+    def launch(  # noqa: PLR0913  a launch has so many properties
         self,
         program: Program,
         kernarg: bytes | Sequence[int | bytes],
@@ -169,16 +171,25 @@ class Device:
         lds = program.descriptor.lds_bytes + launch.dynamic_lds_bytes
         _check(program, launch, lds)
         buffers = list(self._buffers)
-        image = [_Buffer(_CODE_BASE + at, np.frombuffer(bytearray(data), np.uint8), "code object", False, None) for at, data in program.image]
-        arguments = _Buffer(_CODE_BASE - (1 << 32), np.frombuffer(bytearray(segment.ljust(64, b"\0")), np.uint8), "kernarg", True, None)
+        image = [
+            _Buffer(_CODE_BASE + at, np.frombuffer(bytearray(data), np.uint8), "code object", False, None)
+            for at, data in program.image
+        ]
+        arguments = _Buffer(
+            _CODE_BASE - (1 << 32), np.frombuffer(bytearray(segment.ljust(64, b"\0")), np.uint8), "kernarg", True, None
+        )
         packet = _Buffer(_CODE_BASE - (1 << 33), _packet(launch, lds, arguments.base), "dispatch packet", True, None)
-        machine, kept = self._machine(program, launch, lds, sorted([*buffers, *image, arguments, packet], key=lambda one: one.base))
+        machine, kept = self._machine(
+            program, launch, lds, sorted([*buffers, *image, arguments, packet], key=lambda one: one.base)
+        )
         machine.order, machine.random, machine.budget = order, seed * 0x9E3779B97F4A7C15 % (1 << 64) or 1, budget
-        start = _launch(program, launch, arguments.base, packet.base, segment, resident)
+        start = _launch(program, launch, arguments, packet.base, resident)
         engine().rocmend_run(ctypes.byref(machine), ctypes.byref(start))
         return _result(program, machine, launch, kept, [*buffers, arguments, *image])
 
-    def _machine(self, program: Program, launch: Launch, lds: int, buffers: list[_Buffer]) -> tuple[layout.MACHINE, dict[str, Any]]:
+    def _machine(
+        self, program: Program, launch: Launch, lds: int, buffers: list[_Buffer]
+    ) -> tuple[layout.MACHINE, dict[str, Any]]:
         count = len(program.code.instructions)
         kept: dict[str, Any] = {
             "code": (layout.INST * count)(*program.code.instructions),
@@ -189,7 +200,9 @@ class Device:
             "shadows": [],
         }
         groups = launch.grid[0] * launch.grid[1] * launch.grid[2]
-        races = self.checks & Check.RACES and (groups > 1 or launch.block[0] * launch.block[1] * launch.block[2] > program.generation.lanes)
+        races = self.checks & Check.RACES and (
+            groups > 1 or launch.block[0] * launch.block[1] * launch.block[2] > program.generation.lanes
+        )
         for row, one in zip(kept["allocations"], buffers, strict=True):
             row.base, row.size, row.host, row.read_only = one.base, one.data.size, one.data.ctypes.data, one.read_only
             if one.unwritten is not None:
@@ -212,11 +225,13 @@ class Device:
 
 def _check(program: Program, launch: Launch, lds: int) -> None:
     items = launch.block[0] * launch.block[1] * launch.block[2]
-    if not 0 < items <= 1024 or min(launch.grid) < 1:  # noqa: PLR2004  the most on every target
+    if not 0 < items <= 1024 or min(launch.grid) < 1:
         raise UsageError("emulate", f"a workgroup of {items} work-items in a grid of {launch.grid} cannot be launched.")
-    if lds > program.generation.lds_bytes:
+    most = program.generation.lds_bytes
+    if lds > most:
         raise UsageError(
-            "emulate", f"{program.kernel} wants {lds} bytes of LDS; {program.generation.target} has {program.generation.lds_bytes}."
+            "emulate",
+            f"{program.kernel} wants {lds} bytes of LDS; {program.generation.target} has {most}.",
         )
 
 
@@ -234,7 +249,7 @@ def _packet(launch: Launch, lds: int, kernarg: int) -> np.ndarray[Any, np.dtype[
     return np.frombuffer(raw, np.uint8)
 
 
-def _launch(program: Program, launch: Launch, kernarg: int, packet: int, segment: bytes, resident: int) -> layout.LAUNCH:
+def _launch(program: Program, launch: Launch, kernarg: _Buffer, packet: int, resident: int) -> layout.LAUNCH:
     """Return the registers that a wave finds, in the order that the ABI gives them."""
     descriptor, generation = program.descriptor, program.generation
     user: list[int] = []
@@ -245,11 +260,11 @@ def _launch(program: Program, launch: Launch, kernarg: int, packet: int, segment
             user.extend(value & 0xFFFFFFFF for value in values)
 
     # A private segment buffer: swizzled by lane and wide open, since scratch is checked by itself.
-    flags = 0x00E00000 if generation.major == 9 else 0x31E00000 & ~(1 << 23) | 1 << 23  # noqa: PLR2004
-    give(0, 0, 0x80000000 if generation.major < 11 else 0x40000000, 0xFFFFFFFF, flags)  # noqa: PLR2004
+    flags = 0x00E00000 if generation.major == 9 else 0x31E00000 & ~(1 << 23) | 1 << 23
+    give(0, 0, 0x80000000 if generation.major < 11 else 0x40000000, 0xFFFFFFFF, flags)
     give(1, packet, packet >> 32)
     give(2, 0, 0)
-    give(3, kernarg, kernarg >> 32)
+    give(3, kernarg.base, kernarg.base >> 32)
     give(4, 0, 0)
     give(5, 0, 0)
     give(6, descriptor.scratch_bytes)
@@ -258,22 +273,26 @@ def _launch(program: Program, launch: Launch, kernarg: int, packet: int, segment
     if length and generation.cdna2:
         for number in range(length):
             at = 4 * (offset + number)
-            user.append(int.from_bytes(segment[at : at + 4].ljust(4, b"\0"), "little"))
+            user.append(int.from_bytes(kernarg.data[at : at + 4].tobytes(), "little"))
         # A kernel that expects preloaded arguments begins with 256 bytes for firmware that does not preload.
-        entry = next(n for n, one in enumerate(program.code.instructions) if one.pc == descriptor.entry - program.base + 256)
+        entry = next(
+            n for n, one in enumerate(program.code.instructions) if one.pc == descriptor.entry - program.base + 256
+        )
     count = descriptor.user_sgprs
     user = [*user[:count], *[0] * (count - len(user))]
     rsrc2 = descriptor.rsrc2
     return layout.LAUNCH(
-        grid=launch.grid, block=launch.block, first_group=0, group_count=launch.grid[0] * launch.grid[1] * launch.grid[2],
-        entry=entry, mode=descriptor.mode, user_sgprs=count, id_in_ttmp=int(generation.major >= 12),  # noqa: PLR2004
-        id_sgprs=(rsrc2 >> 7 & 15) | (16 if rsrc2 & 1 and not generation.cdna3 and generation.major < 11 else 0),  # noqa: PLR2004
+        grid=launch.grid, block=launch.block, group_count=launch.grid[0] * launch.grid[1] * launch.grid[2],
+        entry=entry, mode=descriptor.mode, user_sgprs=count, id_in_ttmp=int(generation.major >= 12),
+        id_sgprs=(rsrc2 >> 7 & 15) | (16 if rsrc2 & 1 and not generation.cdna3 and generation.major < 11 else 0),
         packed_ids=int(generation.packed_ids), vgprs_of_ids=rsrc2 >> 11 & 3, resident=resident,
         user=(ctypes.c_uint32 * 32)(*user[:32]), code_base=_CODE_BASE + program.base,
     )  # fmt: skip
 
 
-def _result(program: Program, machine: layout.MACHINE, launch: Launch, kept: Mapping[str, Any], buffers: list[_Buffer]) -> Run:
+def _result(
+    program: Program, machine: layout.MACHINE, launch: Launch, kept: Mapping[str, Any], buffers: list[_Buffer]
+) -> Run:
     faults = []
     for one in kept["faults"][: machine.faults]:
         kind = FaultKind(one.kind)

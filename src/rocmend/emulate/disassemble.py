@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rocmend.core.errors import DataError, RocmendError, UsageError
+from rocmend.core.optional import how_to_install
 from rocmend.core.supervise import run_command
 
 __all__ = ["Line", "disassemble"]
@@ -48,7 +49,7 @@ def _library() -> Path:
             "emulate",
             "no disassembler for AMD GPUs is installed.",
             why="Machine code is decoded by LLVM.",
-            next_step="pip install rocm-llvm-python",
+            next_step=how_to_install("rocm"),
         )
     return path
 

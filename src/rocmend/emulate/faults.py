@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import IntEnum
-from typing import NamedTuple
 
 __all__ = ["Check", "Fault", "FaultKind", "message"]
 
@@ -43,7 +43,8 @@ class Check(IntEnum):
     STORES = 16
 
 
-class Fault(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Fault:
     """A finding of a check.
 
     Args:
@@ -80,7 +81,11 @@ class Fault(NamedTuple):
 
 def _register(number: int, vector: int) -> str:
     if not vector:
-        return f"s{number}" if number < 106 else {106: "vcc", 107: "vcc_hi", 124: "m0", 126: "exec"}.get(number, f"s{number}")
+        return (
+            f"s{number}"
+            if number < 106
+            else {106: "vcc", 107: "vcc_hi", 124: "m0", 126: "exec"}.get(number, f"s{number}")
+        )
     return f"v{number}" if number < 256 else f"a{number - 256}"
 
 
@@ -93,25 +98,26 @@ def message(kind: FaultKind, address: int, other: int, where: str) -> str:
         other: What else the engine says of it.
         where: What lies at the address, or next to it.
     """
-    bytes_, what = other & 255, "stores" if other & 256 else "loads"
+    size, what = other & 255, "stores" if other & 256 else "loads"
     if other & 512:
         what = "atomically updates"
     register = _register(address, other)
+    did = "read" if other & 256 else "wrote"
     texts = {
-        FaultKind.BAD_ADDRESS: f"{what} {bytes_} bytes at 0x{address:x}, which belong to no buffer{where}",
+        FaultKind.BAD_ADDRESS: f"{what} {size} bytes at 0x{address:x}, which belong to no buffer{where}",
         FaultKind.READ_ONLY: f"writes to a buffer that is only to be read, at 0x{address:x}{where}",
-        FaultKind.MISALIGNED: f"{bytes_} bytes at 0x{address:x} are not aligned{where}",
-        FaultKind.LDS_BOUNDS: f"{what} {bytes_} bytes at 0x{address:x} of the LDS, beyond what the workgroup has",
-        FaultKind.SCRATCH_BOUNDS: f"{what} {bytes_} bytes at 0x{address:x} of the private memory, beyond its end",
-        FaultKind.LDS_RACE: (
-            f"a race in the LDS at byte 0x{address:x}: wave {other & 31} {'read' if other & 256 else 'wrote'} it, and no "
-            "barrier, or no wait before it, stands between"
-        ),
-        FaultKind.GLOBAL_RACE: f"a race at 0x{address:x}{where}: workgroup {other} accessed it, and nothing orders the two",
+        FaultKind.MISALIGNED: f"{size} bytes at 0x{address:x} are not aligned{where}",
+        FaultKind.LDS_BOUNDS: f"{what} {size} bytes at 0x{address:x} of the LDS, beyond what the workgroup has",
+        FaultKind.SCRATCH_BOUNDS: f"{what} {size} bytes at 0x{address:x} of the private memory, beyond its end",
+        FaultKind.LDS_RACE: f"a race in the LDS at byte 0x{address:x}: wave {other & 31} {did} it, and no barrier, or"
+        " no wait before it, stands between",
+        FaultKind.GLOBAL_RACE: f"a race at 0x{address:x}{where}: workgroup {other} accessed it, and nothing orders the"
+        " two",
         FaultKind.UNWRITTEN_ADDRESS: f"an address in {_register(address, other == 1)}, which nothing wrote",
         FaultKind.UNWRITTEN_BRANCH: "a branch that depends on something that nothing wrote",
         FaultKind.UNWRITTEN_EXEC: "the mask of active lanes depends on something that nothing wrote",
-        FaultKind.UNWRITTEN_STORE: f"a result at 0x{address:x}{where} that depends on something that nothing wrote (in v{other})",
+        FaultKind.UNWRITTEN_STORE: f"a result at 0x{address:x}{where} that depends on something that nothing wrote"
+        f" (in v{other})",
         FaultKind.NOT_WAITED: f"{register} is read before the load into it was waited for",
         FaultKind.OVERWRITTEN: f"{register} is written while a load into it is under way",
         FaultKind.BARRIER_ENDED: f"a wave ends while {other} of its workgroup wait at the barrier at 0x{address:x}",

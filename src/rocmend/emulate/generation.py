@@ -12,8 +12,8 @@ TARGETS = {
     "gfx906": 9, "gfx908": 9, "gfx90a": 9, "gfx942": 9, "gfx950": 9,
     "gfx1010": 10, "gfx1011": 10, "gfx1012": 10, "gfx1030": 10, "gfx1031": 10, "gfx1032": 10, "gfx1034": 10,
     "gfx1035": 10, "gfx1036": 10,
-    "gfx1100": 11, "gfx1101": 11, "gfx1102": 11, "gfx1103": 11, "gfx1150": 11, "gfx1151": 11, "gfx1152": 11, "gfx1153": 11,
-    "gfx1200": 12, "gfx1201": 12,
+    "gfx1100": 11, "gfx1101": 11, "gfx1102": 11, "gfx1103": 11, "gfx1150": 11, "gfx1151": 11, "gfx1152": 11,
+    "gfx1153": 11, "gfx1200": 12, "gfx1201": 12,
 }  # fmt: skip
 """Targets whose code is executed, and the major version of their instruction set."""
 
@@ -67,7 +67,5 @@ def generation_of(target: str, lanes: int) -> Generation:
     """
     plain = target.partition(":")[0]
     if plain not in TARGETS:
-        raise UsageError(
-            "emulate", f"code for {target} is not executed.", next_step=f"Targets: {', '.join(TARGETS)}."
-        )
+        raise UsageError("emulate", f"code for {target} is not executed.", next_step=f"Targets: {', '.join(TARGETS)}.")
     return Generation(plain, TARGETS[plain], lanes)

@@ -107,8 +107,9 @@ class INST(ctypes.Structure):
     _fields_ = [
         ("op", ctypes.c_uint16), ("form", ctypes.c_uint8), ("sources", ctypes.c_uint8),
         ("pc", ctypes.c_uint32), ("next", ctypes.c_uint32), ("target", ctypes.c_int32), ("immediate", ctypes.c_int32),
-        ("flags", ctypes.c_uint32), ("dpp", ctypes.c_uint16), ("row_mask", ctypes.c_uint8), ("bank_mask", ctypes.c_uint8),
-        ("omod", ctypes.c_uint8), ("bytes", ctypes.c_uint8), ("counter", ctypes.c_uint8), ("generation", ctypes.c_uint8),
+        ("flags", ctypes.c_uint32), ("dpp", ctypes.c_uint16), ("row_mask", ctypes.c_uint8),
+        ("bank_mask", ctypes.c_uint8), ("omod", ctypes.c_uint8), ("bytes", ctypes.c_uint8), ("counter", ctypes.c_uint8),
+        ("generation", ctypes.c_uint8),
         ("d", OPERAND), ("e", OPERAND), ("s", OPERAND * MAX_SOURCES),
     ]  # fmt: skip
 

@@ -26,10 +26,10 @@ from rocmend.codeobject.kernarg import Kernarg, read_kernargs
 from rocmend.codeobject.reader import BytesReader
 from rocmend.core.errors import DataError, UsageError
 from rocmend.emulate.decode import Decoded, decode
+from rocmend.emulate.decode.operands import AGPR
 from rocmend.emulate.disassemble import disassemble
 from rocmend.emulate.generation import Generation, generation_of
 from rocmend.emulate.layout import Kind
-from rocmend.emulate.operands import AGPR
 
 __all__ = ["Descriptor", "Program", "load"]
 

@@ -100,4 +100,4 @@ def _address(device: Device, tensor: torch.Tensor, name: str) -> int:
     if held is None:
         data = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(at)) if size else np.zeros(0, np.uint8)
         held = device.add(data, name)
-    return held + offset
+    return held + int(offset)

@@ -21,7 +21,7 @@ class Operation(NamedTuple):
 
     Args:
         names: What LLVM calls it, on one generation or another, without the encoding's suffix.
-        index: Of its function.
+        number: Of its function.
         result: Type of the result; ``none`` where there is none.
         operands: Types of the operands.
         words: What the line says besides: ``z``, ``clamp``, ``halves``, ``c``, ``r``, ``k``, ``x``, ``w``, ``high``.
@@ -31,7 +31,7 @@ class Operation(NamedTuple):
     """
 
     names: tuple[str, ...]
-    index: int
+    number: int
     result: str
     operands: tuple[str, ...]
     words: frozenset[str]
@@ -110,8 +110,8 @@ _WORDS = frozenset({"z", "clamp", "halves", "high", "c", "r", "rc", "k", "x", "w
 def _read(name: str, more: Iterator[str]) -> dict[str, Operation]:
     table: dict[str, Operation] = {}
     lines = (files(__package__) / name).read_text(encoding="utf-8").splitlines()
-    index = 0
-    for line in [*(line for line in lines if line and not line.startswith("#")), *more]:
+    whole = [*(line for line in lines if line and not line.startswith("#")), *more]
+    for number, line in enumerate(whole):
         found = _LINE.fullmatch(line)
         if found is None:
             raise ValueError(f"{name}: {line}")
@@ -121,7 +121,7 @@ def _read(name: str, more: Iterator[str]) -> dict[str, Operation]:
         result = kinds[0] if kinds else "none"
         one = Operation(
             tuple(found["names"].split("/")),
-            index,
+            number,
             result.removeprefix("+"),
             tuple(found["operands"].split()),
             frozenset(words),
@@ -133,7 +133,6 @@ def _read(name: str, more: Iterator[str]) -> dict[str, Operation]:
             if each in table:
                 raise ValueError(f"{name}: {each} stands there twice")
             table[each] = one
-        index += 1
     return table
 
 
@@ -149,7 +148,16 @@ def scalar_table() -> dict[str, Operation]:
     return _read("scalar.txt", _scalar_families())
 
 
-_C_TYPES = {"f32": "f32", "f64": "f64", "u32": "u32", "i32": "i32", "b32": "u32", "u64": "u64", "i64": "i64", "b64": "u64"}
+_C_TYPES = {
+    "f32": "f32",
+    "f64": "f64",
+    "u32": "u32",
+    "i32": "i32",
+    "b32": "u32",
+    "u64": "u64",
+    "i64": "i64",
+    "b64": "u64",
+}
 _WIDE = frozenset({"f64", "u64", "i64", "b64", "pkb32", "pk32"})
 
 
@@ -226,7 +234,7 @@ def _vector_function(one: Operation) -> str:
     mask = "x->out = out;" if one.mask else ""
     out = "u64 out = 0; " if one.mask else ""
     return (
-        f"static void vector_{one.index}(Vector *x) {{ /* {one.names[0]} */\n"
+        f"static void vector_{one.number}(Vector *x) {{ /* {one.names[0]} */\n"
         f"  const u32 n = x->lanes; {out}\n"
         f"  for (u32 l = 0; l < n; l++) {{ {packed}{' '.join(body)}{after} }}\n  {mask}\n}}\n"
     )
@@ -248,7 +256,7 @@ def _scalar_function(one: Operation) -> str:
     lines.append(_statements(one.text, "D") + ";")
     result = "of_f32(D)" if kind == "f32" else f"(u64)({'(u32)' if kind.endswith('32') else ''}D)"
     lines.append(f"x->d = {result}; x->scc = C;")
-    return f"static void scalar_{one.index}(Scalar *x) {{ /* {one.names[0]} */ {' '.join(lines)} }}\n"
+    return f"static void scalar_{one.number}(Scalar *x) {{ /* {one.names[0]} */ {' '.join(lines)} }}\n"
 
 
 def source() -> str:
@@ -258,7 +266,7 @@ def source() -> str:
         ("vector", vector_table(), _vector_function, "VectorOp"),
         ("scalar", scalar_table(), _scalar_function, "ScalarOp"),
     ):
-        unique = {one.index: one for one in table.values()}
+        unique = {one.number: one for one in table.values()}
         parts += [function(one) for one in unique.values()]
-        parts.append(f"const {signature} {word}_ops[] = {{{', '.join(f'{word}_{index}' for index in unique)}}};\n")
+        parts.append(f"const {signature} {word}_ops[] = {{{', '.join(f'{word}_{number}' for number in unique)}}};\n")
     return "".join(parts)

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import re
 
+from rocmend.emulate.decode.operands import UnmodelledError, operand
+from rocmend.emulate.decode.text import Parts
 from rocmend.emulate.generation import Generation
 from rocmend.emulate.layout import INST, Counter, Flag, Form
-from rocmend.emulate.operands import UnmodelledError, operand
-from rocmend.emulate.text import Parts
 
 __all__ = ["read"]
 
 _OPS = (
-    "v_readlane_b32 v_readfirstlane_b32 v_writelane_b32 v_permlane16_b32 v_permlanex16_b32 v_permlane64_b32"
-    " ds_bpermute_b32 ds_permute_b32 ds_swizzle_b32 v_swap_b32 v_permlane16_swap_b32 v_permlane32_swap_b32"
-    " v_permlane16_var_b32 v_permlanex16_var_b32"
-).split()
+    "v_readlane_b32", "v_readfirstlane_b32", "v_writelane_b32", "v_permlane16_b32", "v_permlanex16_b32",
+    "v_permlane64_b32", "ds_bpermute_b32", "ds_permute_b32", "ds_swizzle_b32", "v_swap_b32", "v_permlane16_swap_b32",
+    "v_permlane32_swap_b32", "v_permlane16_var_b32", "v_permlanex16_var_b32",
+)  # fmt: skip
 _CODES = {name: number for number, name in enumerate(_OPS)}
-_MODES = {"QUAD_PERM": 0x8000, "BITMASK_PERM": 0, "SWAP": 0, "REVERSE": 0, "BROADCAST": 0}
 
 
-def read(parts: Parts, generation: Generation) -> INST | None:
+def read(parts: Parts, _generation: Generation) -> INST | None:
     """Decode an instruction that moves values between lanes; None where it is another."""
     if parts.name not in _CODES:
         return None

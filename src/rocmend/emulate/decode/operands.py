@@ -6,7 +6,20 @@ import re
 import struct
 
 from rocmend.core.errors import UsageError
-from rocmend.emulate.layout import EXEC, FLAT_SCRATCH, M0, NULL, OPERAND, SCC, TTMP, VCC, XNACK_MASK, Kind, Modifier, Type
+from rocmend.emulate.layout import (
+    EXEC,
+    FLAT_SCRATCH,
+    M0,
+    NULL,
+    OPERAND,
+    SCC,
+    TTMP,
+    VCC,
+    XNACK_MASK,
+    Kind,
+    Modifier,
+    Type,
+)
 
 __all__ = ["SHAPES", "UnmodelledError", "operand", "split"]
 
@@ -128,12 +141,16 @@ def _constant(text: str, kind: str, whole: str) -> int:
         return value & 0xFFFFFFFFFFFFFFFF
     if not _FLOAT.fullmatch(text):
         raise UnmodelledError(f"the operand {text}", whole)
-    number = float(text)
+    return _float_bits(float(text), kind, turn=text.startswith(_INVERSE_TWO_PI))
+
+
+def _float_bits(number: float, kind: str, *, turn: bool) -> int:
+    """Return the bits of a floating-point constant; ``turn``: it is 1 / 2π, whose digits LLVM cuts off."""
     if kind in {"f64", "b64", "u64", "i64"}:
-        return 0x3FC45F306DC9C882 if text.startswith(_INVERSE_TWO_PI) else int.from_bytes(struct.pack("<d", number), "little")
+        return 0x3FC45F306DC9C882 if turn else int.from_bytes(struct.pack("<d", number), "little")
     if kind in {"f16", "b16", "u16", "i16", "pkf16"}:
-        return 0x3118 if text.startswith(_INVERSE_TWO_PI) else int.from_bytes(struct.pack("<e", number), "little")
+        return 0x3118 if turn else int.from_bytes(struct.pack("<e", number), "little")
     bits = int.from_bytes(struct.pack("<f", number), "little")
     if kind == "bf16":
         return bits >> 16
-    return bits if kind not in {"pk32"} else bits | bits << 32
+    return bits if kind != "pk32" else bits | bits << 32

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 
-from rocmend.emulate.generation import Generation
+from rocmend.emulate.decode.operands import UnmodelledError, operand
+from rocmend.emulate.decode.text import Parts
 from rocmend.emulate.layout import INST, Counter, Form, Kind
-from rocmend.emulate.operands import UnmodelledError, operand
-from rocmend.emulate.text import Parts
 
 __all__ = ["WITH_TARGET", "read"]
 
@@ -27,34 +26,30 @@ _NOTHING = re.compile(
 )
 """Caches are coherent here, and time does not pass."""
 
+_PLAIN = {
+    "s_endpgm": (Form.END, 0), "s_endpgm_saved": (Form.END, 0), "s_barrier": (Form.BARRIER, 0),
+    "s_barrier_wait": (Form.BARRIER, 1), "s_barrier_signal": (Form.SIGNAL, 0), "s_sleep": (Form.SLEEP, 0),
+    "s_sleep_var": (Form.SLEEP, 0), "s_monitor_sleep": (Form.SLEEP, 0),
+}  # fmt: skip
 _WAITS = re.compile(r"(vmcnt|lgkmcnt|expcnt|vscnt)\((0x[0-9a-f]+|\d+)\)")
 _WAIT_COUNTERS = {"vmcnt": Counter.LOAD, "vscnt": Counter.STORE, "lgkmcnt": Counter.LDS}
 _NEW_WAITS = {"loadcnt": Counter.LOAD, "storecnt": Counter.STORE, "dscnt": Counter.LDS, "kmcnt": Counter.SCALAR}
 
 
-def read(parts: Parts, generation: Generation, size: int) -> INST | None:
+def read(parts: Parts, size: int) -> INST | None:
     """Decode an instruction that steers; None where it is another."""
     name = parts.name
     if name in _BRANCHES:
         return INST(op=_BRANCHES[name], form=Form.BRANCH, immediate=_signed(parts.operands[0]))
-    if name.startswith("s_wait") and not _NOTHING.fullmatch(name):
-        return _wait(parts, generation)
-    if name == "s_endpgm" or name.startswith("s_endpgm_"):
-        return INST(form=Form.END)
-    if name == "s_barrier":
-        return INST(form=Form.BARRIER, op=0)
-    if name == "s_barrier_signal":
-        return INST(form=Form.SIGNAL)
-    if name == "s_barrier_wait":
-        return INST(form=Form.BARRIER, op=1)
-    if name.startswith(("s_sleep", "s_monitor_sleep")):
-        return INST(form=Form.SLEEP)
-    if name == "s_code_end":
-        return INST(form=Form.TRAP, immediate=-2)
-    if name == "s_trap":
-        return INST(form=Form.TRAP, immediate=int(parts.operands[0], 0))
+    if name in _PLAIN:
+        form, op = _PLAIN[name]
+        return INST(form=form, op=op)
     if _NOTHING.fullmatch(name):
         return INST(form=Form.NOP)
+    if name.startswith("s_wait"):
+        return _wait(parts)
+    if name == "s_trap":
+        return INST(form=Form.TRAP, immediate=int(parts.operands[0], 0))
     return _program_counter(parts, size) or _mode(parts)
 
 
@@ -66,7 +61,12 @@ def _program_counter(parts: Parts, size: int) -> INST | None:
     elif name == "s_setpc_b64":
         made.op, made.s[0], made.sources = _SETPC, operand(given[0], "u64", text), 1
     elif name == "s_swappc_b64":
-        made.op, made.d, made.s[0], made.sources = _SWAPPC, operand(given[0], "u64", text), operand(given[1], "u64", text), 1
+        made.op, made.d, made.s[0], made.sources = (
+            _SWAPPC,
+            operand(given[0], "u64", text),
+            operand(given[1], "u64", text),
+            1,
+        )
     elif name == "s_call_b64":
         made.op, made.d, made.immediate = _CALL, operand(given[0], "u64", text), _signed(given[1])
     else:
@@ -117,7 +117,7 @@ def _limit(made: INST, counter: Counter, left: int) -> None:
     one.kind, one.value = Kind.LITERAL, min(left, one.value) if one.kind == Kind.LITERAL else left
 
 
-def _wait(parts: Parts, generation: Generation) -> INST:
+def _wait(parts: Parts) -> INST:
     made = INST(form=Form.WAIT)
     name, given = parts.name, parts.operands
     if name == "s_waitcnt":
@@ -125,7 +125,7 @@ def _wait(parts: Parts, generation: Generation) -> INST:
             if counter in _WAIT_COUNTERS:
                 _limit(made, _WAIT_COUNTERS[counter], int(left, 0))
         if not _WAITS.search(parts.text):
-            _old_wait(made, int(given[0], 0), generation, parts.text)
+            _old_wait(made, int(given[0], 0), parts.text)
         return made
     if (found := re.fullmatch(r"s_waitcnt_(vscnt|vmcnt|lgkmcnt|expcnt)", name)) is not None:
         if found[1] in _WAIT_COUNTERS:
@@ -141,9 +141,9 @@ def _wait(parts: Parts, generation: Generation) -> INST:
     return made
 
 
-def _old_wait(made: INST, bits: int, generation: Generation, text: str) -> None:
+def _old_wait(made: INST, bits: int, text: str) -> None:
     """Apply a wait that LLVM writes as a number: all counters at 0."""
     if bits:
-        raise UnmodelledError(f"s_waitcnt {bits:#x} on {generation.target}", text)
+        raise UnmodelledError(f"s_waitcnt {bits:#x}", text)
     for counter in (Counter.LOAD, Counter.LDS):
         _limit(made, counter, 0)

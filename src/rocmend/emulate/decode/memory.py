@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
+from rocmend.emulate.decode.operands import UnmodelledError, operand
+from rocmend.emulate.decode.text import Parts
 from rocmend.emulate.generation import Generation
 from rocmend.emulate.layout import INST, OPERAND, Counter, Flag, Form, Kind
-from rocmend.emulate.operands import UnmodelledError, operand
-from rocmend.emulate.text import Parts
 
 __all__ = ["read"]
 
@@ -93,43 +93,17 @@ def _registers(text: str, size: int, whole: str) -> OPERAND:
 
 
 def _vector(parts: Parts, space: str, verb: str, kind: str, generation: Generation) -> INST:
-    made = INST(form=_FORMS[space], counter=Counter.LOAD)
+    made = INST(form=_FORMS[space], counter=Counter.LOAD, sources=4)
     given = list(parts.operands)
-    text = parts.text
     _modifiers(made, parts)
     if verb == "atomic":
-        _atomic(made, kind, parts, generation)
-        returns = len(given) == (4 if space == "global" else 3) or (space == "buffer" and _returns(parts))
-        if space == "flat":
-            returns = len(given) == 3  # noqa: PLR2004  result, address, data
-        wide = made.bytes * (2 if made.op == _ATOMICS["cmpswap"] else 1)
-        if returns:
-            made.flags |= Flag.RETURNS
-            made.d = _registers(given[0], made.bytes, text)
-            if space != "buffer":
-                given.pop(0)
-        data = given.pop(0 if space == "buffer" else 1)
-        made.s[1] = _registers(data, wide, text)
-        if made.op == _ATOMICS["cmpswap"]:
-            made.s[4] = _registers(data, made.bytes, text)
-            made.s[4].index += made.bytes // 4
-        if not returns and generation.major >= 10:
-            made.counter = Counter.STORE
+        _atomic(made, kind, parts)
+        _atomic_data(made, given, parts, space)
     else:
         _loaded(made, kind, parts)
-        if verb == "store":
-            made.flags |= Flag.STORE
-            data = given.pop(0 if space == "buffer" else 1)
-            made.s[1] = _registers(data, made.bytes, text)
-            if data.endswith(".h"):
-                made.flags |= Flag.D16_HIGH
-            if generation.major >= 10:
-                made.counter = Counter.STORE
-        elif not made.flags & Flag.TO_LDS:
-            made.d = _registers(given.pop(0), made.bytes, text)
-            if made.flags & Flag.D16_LOW and parts.operands[0].endswith(".h"):
-                made.flags = (made.flags & ~Flag.D16_LOW) | Flag.D16_HIGH
-    made.sources = 4
+        _loaded_data(made, given, parts, space, stores=verb == "store")
+    if made.flags & (Flag.STORE | Flag.ATOMIC) and not made.flags & Flag.RETURNS and generation.major >= 10:
+        made.counter = Counter.STORE
     if space == "buffer":
         _buffer_address(made, given, parts)
     else:
@@ -137,6 +111,36 @@ def _vector(parts: Parts, space: str, verb: str, kind: str, generation: Generati
     if made.flags & Flag.TO_LDS and space != "buffer":
         made.s[3].kind, made.s[3].value = Kind.LITERAL, made.immediate
     return made
+
+
+def _loaded_data(made: INST, given: list[str], parts: Parts, space: str, *, stores: bool) -> None:
+    """Apply the data of a load or store, and take it from the operands."""
+    if stores:
+        made.flags |= Flag.STORE
+        data = given.pop(0 if space == "buffer" else 1)
+        made.s[1] = _registers(data, made.bytes, parts.text)
+        if data.endswith(".h"):
+            made.flags |= Flag.D16_HIGH
+    elif not made.flags & Flag.TO_LDS:
+        made.d = _registers(given.pop(0), made.bytes, parts.text)
+        if made.flags & Flag.D16_LOW and parts.operands[0].endswith(".h"):
+            made.flags = (made.flags & ~Flag.D16_LOW) | Flag.D16_HIGH
+
+
+def _atomic_data(made: INST, given: list[str], parts: Parts, space: str) -> None:
+    """Apply the data of an atomic, and what it returns, and take them from the operands."""
+    swaps = made.op == _ATOMICS["cmpswap"]
+    returns = _returns(parts) if space == "buffer" else len(given) == (4 if space == "global" else 3)
+    if returns:
+        made.flags |= Flag.RETURNS
+        made.d = _registers(given[0], made.bytes, parts.text)
+        if space != "buffer":
+            given.pop(0)
+    data = given.pop(0 if space == "buffer" else 1)
+    made.s[1] = _registers(data, made.bytes * (2 if swaps else 1), parts.text)
+    if swaps:  # the value comes first, then what it is compared with
+        made.s[4] = _registers(data, made.bytes, parts.text)
+        made.s[4].index += made.bytes // 4
 
 
 def _returns(parts: Parts) -> bool:
@@ -156,17 +160,17 @@ def _flat_address(made: INST, given: list[str], parts: Parts, space: str) -> Non
 
 
 def _buffer_address(made: INST, given: list[str], parts: Parts) -> None:
-    address, resource, offset = given if len(given) == 3 else ("off", *given)  # noqa: PLR2004
+    address, resource, offset = given if len(given) == 3 else ("off", *given)
     if address != "off":
         made.s[0] = operand(address, "b32", parts.text)
     made.s[2] = operand(resource, "b128", parts.text)
-    if made.s[2].kind != Kind.SGPR or made.s[2].dwords != 4:  # noqa: PLR2004
+    if made.s[2].kind != Kind.SGPR or made.s[2].dwords != 4:
         raise UnmodelledError(f"the resource of {parts.name}", parts.text)
     if offset != "null":
         made.s[3] = operand(offset, "u32", parts.text)
 
 
-def _atomic(made: INST, kind: str, parts: Parts, generation: Generation) -> None:
+def _atomic(made: INST, kind: str, parts: Parts) -> None:
     """Apply which atomic it is: ``add_u32``, ``smax_x2``, ``pk_add_f16``, ``cmpswap_b64``."""
     plain, size = kind, 4
     if found := re.fullmatch(r"(.+)_x2", plain):
@@ -256,7 +260,9 @@ def _lds(parts: Parts, kind: str, generation: Generation) -> INST:
             made.d = _registers(given[0], made.bytes, text)
             made.s[0] = operand(given[1], "b32", text)
         return made
-    if kind in {"nop", "gws_init", "gws_barrier", "append", "consume"} or kind.startswith(("wrap", "mskor", "condxchg")):
+    if kind in {"nop", "gws_init", "gws_barrier", "append", "consume"} or kind.startswith(
+        ("wrap", "mskor", "condxchg")
+    ):
         raise UnmodelledError(parts.name, text)
     return _lds_atomic(made, kind, parts, generation)
 
@@ -268,13 +274,13 @@ def _lds_atomic(made: INST, kind: str, parts: Parts, generation: Generation) -> 
     plain = re.sub(r"^(?:wrxchg|storexchg)", "swap", plain)
     compares = plain.startswith(("cmpst", "cmpstore"))
     plain = re.sub(r"^(?:cmpstore|cmpst)", "cmpswap", plain)
-    _atomic(made, plain, parts, generation)
+    _atomic(made, plain, parts)
     if returns:
         made.flags |= Flag.RETURNS
         made.d = _registers(given.pop(0), made.bytes, text)
     made.s[0] = operand(given[0], "b32", text)
     if compares:  # before gfx11 the compared value comes first
-        value, compare = (given[2], given[1]) if generation.major < 11 else (given[1], given[2])  # noqa: PLR2004
+        value, compare = (given[2], given[1]) if generation.major < 11 else (given[1], given[2])
         made.s[1], made.s[4] = (_registers(one, made.bytes, text) for one in (value, compare))
         made.sources = 5
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from rocmend.emulate.operands import split
+from rocmend.emulate.decode.operands import split
 
 __all__ = ["Parts", "parts_of"]
 
