@@ -4,8 +4,8 @@
 
 Reports device-code loops, also those made with `goto`, that only poll a value until another thread changes it: spin
 locks by `atomicCAS`, `atomicExch` or `cuda::atomic`, flags in memory, also with a limit of time; and loops that only a
-lane leaves which took a lock, if the lock is released after the loop. `acquire()` and `wait()` of libcu++ are such loops.
-A wait of a block's first thread alone is for another block, or for the rest of its own one.
+lane leaves which took a lock, if the lock is released after the loop. `acquire()` and `wait()` of libcu++ are such
+loops. A wait of a block's first thread alone is for another block, or for the rest of its own one.
 
 ## Why it matters
 
