@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from rocmend.core.beneath import Beneath
 from rocmend.core.errors import DataError
+from rocmend.port.definitions.macros import MACRO, Definitions, listed
 from rocmend.port.nesting import NestingError
 from rocmend.port.python.file import PythonFile
-from rocmend.port.verify.definitions import MACRO, Definitions, listed
 
 __all__ = ["of_unit"]
 
