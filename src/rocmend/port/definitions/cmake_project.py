@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from rocmend.core.documents import MALFORMED
 from rocmend.port.build.cmake import Command, commands, unread_from
 from rocmend.port.definitions.cmake_commands import ROOT, Commands
 from rocmend.port.definitions.cmake_conditions import both, either, holds, names_rocm, negated
@@ -234,7 +235,7 @@ class Project(Commands):
                 continue
             try:
                 presets = msgspec.json.decode(data, type=_Presets)
-            except (msgspec.MsgspecError, UnicodeDecodeError):
+            except MALFORMED:
                 self.everywhere |= Definitions({}, unknown=(Unknown("", f"{path} could not be read"),))
                 continue
             if presets.include:

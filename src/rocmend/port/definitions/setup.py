@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import ast
-import contextlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from rocmend.core.beneath import Beneath
 from rocmend.core.errors import DataError
-from rocmend.port.definitions.macros import MACRO, Definitions, listed
+from rocmend.port.definitions.macros import Definitions, Unknown, listed, of_options
+from rocmend.port.definitions.python_feeds import base, feeds_of
+from rocmend.port.definitions.python_values import UNKNOWN, executed, texts, unresolved
 from rocmend.port.nesting import NestingError
 from rocmend.port.python.file import PythonFile
 
 __all__ = ["of_unit"]
 
-_OPTION = re.compile(rf"-([DU])[ ]?({MACRO})(?:=([\w.+-]*))?")
-_ASKS = re.compile(r"environ|getenv|argv|debug|profil|verbose|win32|windows|darwin|\bnt\b", re.IGNORECASE)
-"""What a test asks that decides about options which a plain build does not have."""
-_FEEDS = {"append", "extend", "insert", "update", "setdefault"}
 _OTHER = {True: "cxx", False: "nvcc"}
 """The key of the options that a unit is not compiled with, by whether it is one of CUDA."""
 _MAX_BYTES = 4 << 20
+_SHOWN = 60
 _MOST = 64
 """Extensions that are told apart; of more, all are taken together."""
 
@@ -37,6 +35,7 @@ class _Extension(NamedTuple):
     reached: dict[bool, frozenset[int]]
     macros: frozenset[int]
     undefined: frozenset[str]
+    unknown: dict[bool, tuple[Unknown, ...]]
 
 
 def of_unit(tree: Beneath, unit: str) -> tuple[list[Definitions], Definitions]:
@@ -50,10 +49,11 @@ def of_unit(tree: Beneath, unit: str) -> tuple[list[Definitions], Definitions]:
         path = (folder / "setup.py").as_posix()
         if not tree.is_file(path):
             continue
-        with contextlib.suppress(OSError, DataError, NestingError):
+        try:
             setup = _read(path, tree.document(path, _MAX_BYTES))
-            return setup.of(PurePosixPath(unit).relative_to(folder).as_posix())
-        break
+        except (OSError, DataError, NestingError):
+            return [], Definitions({}, unknown=(Unknown("", f"{path} could not be read"),))
+        return setup.of(PurePosixPath(unit).relative_to(folder).as_posix())
     return [], Definitions({})
 
 
@@ -63,16 +63,10 @@ class _Setup:
     def __init__(self, path: str, data: bytes) -> None:
         self.file = PythonFile(path, data)
         self.path = path
-        self.feeds = _feeds(self.file)
+        self.feeds = feeds_of(self.file)
         calls = [call for call in self.file.on_rocm(self.file.of(ast.Call)) if self._is(call)]
         self.extensions = [self._extension(call) for call in calls] if len(calls) <= _MOST else []
-        self.options = [
-            (id(text), option)
-            for text in self.file.on_rocm(self.file.of(ast.Constant))
-            for option in _options(self.file, text)
-            if _always(self.file, self.feeds, text)
-        ]
-        self.pairs = list(self._pairs())
+        self.made = [*self._options(), *self._pairs()]
 
     def of(self, unit: str) -> tuple[list[Definitions], Definitions]:
         """Return what each extension defines that lists a unit, and what all of them and the rest do."""
@@ -83,43 +77,101 @@ class _Setup:
         ways = []
         for one in self.extensions:
             if listed(unit, one.sources):
-                others = of_one - one.reached[cuda] - one.macros
-                found = self._definitions(others)
+                own = one.reached[cuda] | one.macros
+                found = self._definitions(own, of_one)
                 build = f"{self.path}, extension {one.name or 'without a name'}"
-                ways.append(Definitions(found.defined, found.undefined | one.undefined, build))
-        return ways, self._definitions(frozenset())
+                ways.append(
+                    Definitions(
+                        found.defined, found.undefined | one.undefined, build, (*found.unknown, *one.unknown[cuda])
+                    )
+                )
+        rest = Definitions({})
+        for _, made in self.made:
+            rest |= made
+        for one in self.extensions:
+            rest |= Definitions({}, unknown=one.unknown[cuda])
+        return ways, rest
 
-    def _definitions(self, others: set[int] | frozenset[int]) -> Definitions:
-        """Return what is defined, without what stands in some nodes."""
-        options = [option for node, option in self.options if node not in others]
-        defined = {name: value for kind, name, value in options if kind == "D"}
-        defined |= {name: value for node, name, value in self.pairs if node not in others}
-        return Definitions(defined, frozenset(name for kind, name, _ in options if kind == "U"))
+    def _definitions(self, own: frozenset[int], of_others: set[int]) -> Definitions:
+        """Return what is defined within some nodes; what is so for no extension may be for this one."""
+        found = Definitions({})
+        for node, made in self.made:
+            if id(node) in own:
+                found |= made
+            elif id(node) not in of_others:
+                found |= made.doubted(self._place(node))
+        return found
 
-    def _pairs(self) -> Iterator[tuple[int, str, str]]:
+    def _place(self, node: ast.AST) -> str:
+        shown = self.file.source(node).split("\n", 1)[0][:_SHOWN]
+        return f"{self.path}, line {getattr(node, 'lineno', 0)}: {shown}"
+
+    def _as_executed(self, node: ast.AST, made: Definitions) -> Iterator[tuple[ast.AST, Definitions]]:
+        """Yield definitions with their node, unless a plain build does not come there."""
+        holds, test = executed(self.file, self.feeds, node)
+        if holds is not False and made != Definitions({}):
+            yield node, made if holds else made.doubted(self._place(test))
+
+    def _options(self) -> Iterator[tuple[ast.AST, Definitions]]:
+        """Yield what options define, and the largest expression that each is the text of."""
+        kinds = (ast.Constant, ast.JoinedStr, ast.BinOp, ast.Call)
+        within: set[int] = set()
+        nodes = [node for kind in reversed(kinds) for node in self.file.on_rocm(self.file.of(kind))]
+        for node in sorted(nodes, key=lambda one: -len(self.file.source(one))):
+            if id(node) in within or not any(sign in self.file.source(node) for sign in ("-D", "-U")):
+                continue
+            found = texts(self.file, self.feeds, node)
+            if not found:
+                continue
+            within.update(id(one) for one in ast.walk(node))
+            options = (word for text in found for word in self._words(node, text) if not word.startswith("-DCMAKE_"))
+            yield from self._as_executed(node, of_options(options, self._place(node)))
+
+    def _words(self, node: ast.AST, text: str) -> list[str]:
+        """Return the options of a text: those of several where the script splits it."""
+        above = self.file.parent(node)
+        by_method = isinstance(above, ast.Attribute) and above.attr == "split"
+        by_shlex = isinstance(above, ast.Call) and base(above.func) == "split"
+        if not text.lstrip().startswith("-"):
+            return []
+        return re.sub(r"(?<!\S)-([DU])\s+", r"-\1", text).split() if by_method or by_shlex else [text]
+
+    def _pairs(self) -> Iterator[tuple[ast.AST, Definitions]]:
         """Yield ``("NAME", None)`` and ``("NAME", "1")`` of extensions, and of lists that are called macros."""
         own = {node for one in self.extensions for node in one.macros}
         for pair in self.file.on_rocm(self.file.of(ast.Tuple)):
-            match pair.elts:
-                case [ast.Constant(value=str(name)), ast.Constant(value=str() | None as value)] if re.fullmatch(
-                    MACRO, name
-                ):
-                    statement = self.file.source(self.file.statement(pair)).split("\n", 1)[0]
-                    if (id(pair) in own or "macro" in statement) and _always(self.file, self.feeds, pair):
-                        yield id(pair), name, value or ""
-                case _:
-                    pass
+            if len(pair.elts) != 2:
+                continue
+            statement = self.file.source(self.file.statement(pair)).split("\n", 1)[0]
+            if id(pair) not in own and "macro" not in statement:
+                continue
+            name, value = pair.elts
+            empty = isinstance(value, ast.Constant) and value.value is None
+            names = texts(self.file, self.feeds, name)
+            values = [""] if empty else texts(self.file, self.feeds, value) or [UNKNOWN]
+            if not names and id(pair) not in own:
+                continue
+            value_text = values[0] if len(values) == 1 else UNKNOWN
+            options = [f"-D{one}={value_text}" for one in names or [UNKNOWN]]
+            yield from self._as_executed(pair, of_options(options, self._place(pair)))
 
     def _is(self, call: ast.Call) -> bool:
         """Tell whether a call makes an extension, also by a name that one of torch's classes was given."""
         names = [
-            _base(call.func),
-            *(_base(one) for fed in self.feeds.get(_base(call.func), ()) for one in ast.walk(fed)),
+            base(call.func),
+            *(base(one) for fed in self.feeds.get(base(call.func), ()) for one in ast.walk(fed)),
         ]
         return any(name.endswith("Extension") for name in names)
 
     def _extension(self, call: ast.Call) -> _Extension:
         given = {one.arg: one.value for one in call.keywords if one.arg}
+        others = [one.value for one in call.keywords if not one.arg]
+        for other in others:
+            fed = self.feeds.get(base(other), [])
+            if len(fed) == 1 and isinstance(fed[0], ast.Dict):
+                pairs = zip(fed[0].keys, fed[0].values, strict=True)
+                given |= {str(key.value): value for key, value in pairs if isinstance(key, ast.Constant)}
+                others = [one for one in others if one is not other]
         sources = given.pop("sources", None) or (call.args[1] if len(call.args) > 1 else None)
         name = given.pop("name", None) or (call.args[0] if call.args else None)
         undefined = self._reached([given.pop("undef_macros")]) if "undef_macros" in given else []
@@ -130,7 +182,18 @@ class _Setup:
             {cuda: frozenset(id(one) for one in self._reached(given.values(), _OTHER[cuda])) for cuda in _OTHER},
             frozenset(id(one) for one in macros),
             frozenset(one.value for one in undefined if isinstance(one, ast.Constant) and isinstance(one.value, str)),
+            {cuda: tuple(self._untold(given, others, _OTHER[cuda])) for cuda in _OTHER},
         )
+
+    def _untold(self, given: Mapping[str, ast.expr], others: Iterable[ast.expr], but: str) -> Iterator[Unknown]:
+        """Yield what an extension may define beyond what is read of it."""
+        for name in ("extra_compile_args", "define_macros"):
+            if name in given:
+                pairs = name == "define_macros"
+                for node in unresolved(self.file, self.feeds, given[name], but, pairs=pairs):
+                    yield Unknown("", self._place(node))
+        for node in others:
+            yield Unknown("", self._place(node))
 
     def _reached(self, nodes: Iterable[ast.AST], but: str = "") -> list[ast.AST]:
         """Return the nodes within some, and within what gives the names in them their values.
@@ -152,7 +215,7 @@ class _Setup:
                 waiting += [value for key, value in pairs if not (isinstance(key, ast.Constant) and key.value == but)]
                 continue
             waiting += ast.iter_child_nodes(node)
-            name = _base(node) if isinstance(node, ast.Name | ast.Attribute) else ""
+            name = base(node) if isinstance(node, ast.Name | ast.Attribute) else ""
             if name and name not in names:
                 names.add(name)
                 waiting += [one for one in self.feeds.get(name, ()) if not but or self.feeds.keyed.get(id(one)) != but]
@@ -171,78 +234,12 @@ class _Setup:
                 yield node.value
 
 
-def _base(node: ast.AST) -> str:
-    """Return the name of what an expression is a part of; empty where it has none."""
-    while isinstance(node, ast.Subscript):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
-
-
-class _Feeds(dict[str, list[ast.AST]]):
-    """The expressions that go into each name of a script, wherever it is.
-
-    Attributes:
-        keyed: The key that an expression goes to within a dict, by the expression's identity.
-    """
-
-    def __init__(self) -> None:
-        self.keyed: dict[int, str] = {}
-
-    def note(self, target: ast.AST, value: ast.AST) -> None:
-        """Note that a value goes into a target."""
-        name = _base(target)
-        if name:
-            self.setdefault(name, []).append(value)
-            if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
-                self.keyed[id(value)] = str(target.slice.value)
-
-
-def _feeds(file: PythonFile) -> _Feeds:
-    found = _Feeds()
-    for assigned in file.of(ast.Assign):
-        for target in assigned.targets:
-            found.note(target, assigned.value)
-    for annotated in file.of(ast.AnnAssign):
-        if annotated.value is not None:
-            found.note(annotated.target, annotated.value)
-    for changed in file.of(ast.AugAssign):
-        found.note(changed.target, changed.value)
-    for call in file.of(ast.Call):
-        if isinstance(call.func, ast.Attribute) and call.func.attr in _FEEDS:
-            for argument in (*call.args, *(one.value for one in call.keywords)):
-                found.note(call.func.value, argument)
-    for returned in file.of(ast.Return):
-        at: ast.AST | None = returned
-        while at is not None and not isinstance(at, ast.FunctionDef):
-            at = file.parent(at)
-        if at is not None and returned.value is not None:
-            found.setdefault(at.name, []).append(returned.value)
-    return found
-
-
-def _options(file: PythonFile, text: ast.Constant) -> Iterator[tuple[str, str, str]]:
-    """Yield the options ``D`` and ``U`` of a text, with names and values; those of several where it is split."""
-    if not isinstance(text.value, str) or not text.value.lstrip().startswith("-"):
-        return
-    words = [text.value]
-    above = file.parent(text)
-    by_method = isinstance(above, ast.Attribute) and above.attr == "split"
-    by_shlex = isinstance(above, ast.Call) and _base(above.func) == "split"
-    if by_method or by_shlex:
-        words = re.sub(r"(?<!\S)-([DU])\s+", r"-\1", text.value).split()
-    for word in words:
-        if option := _OPTION.fullmatch(word):
-            kind, name, value = option.groups()
-            if not name.startswith("CMAKE_"):
-                yield kind, name, "1" if value is None else value
-
-
 def _joined(node: ast.AST) -> str | None:
     """Return a path that an expression makes of parts, without those that are not known; None where it makes none."""
     match node:
         case ast.Constant(value=str(text)):
             return text
-        case ast.Call(args=[_, *_] as parts) if _base(node.func) in {"join", "Path"} and not any(
+        case ast.Call(args=[_, *_] as parts) if base(node.func) in {"join", "Path"} and not any(
             isinstance(one, ast.Starred) for one in parts
         ):
             return "/".join(filter(None, (_joined(part) for part in parts))) or None
@@ -252,79 +249,6 @@ def _joined(node: ast.AST) -> str | None:
             return f"{_joined(left) or ''}{text}"
         case ast.JoinedStr(values=parts):
             return re.sub(r"\A\*/|\A\*\Z", "", "".join(_joined(part) or "*" for part in parts)) or None
-        case _:
-            return None
-
-
-def _always(file: PythonFile, feeds: _Feeds, node: ast.AST) -> bool:
-    """Tell whether no test around a node asks for what a plain build for a GPU does not have."""
-    at: ast.AST | None = node
-    while at is not None:
-        above = file.parent(at)
-        if isinstance(above, ast.If | ast.IfExp) and at is not above.test:
-            holds = _plain(above.test, feeds, 0)
-            of_body = at in above.body if isinstance(above.body, list) else at is above.body
-            if holds is not None and bool(holds) is not of_body:
-                return False
-            source = file.source(above.test)
-            if holds is None and _ASKS.search(source) and not _OF_GPUS.search(source):
-                return False
-        at = above
-    return True
-
-
-_OF_GPUS = re.compile(
-    r"is_available|(?:CUDA|ROCM|HIP)_HOME|FORCE_\w+|(?:USE|WITH)_(?:CUDA|ROCM|HIP|GPU)", re.IGNORECASE
-)
-"""What a test asks that holds where a build for a GPU is made."""
-_DEEPEST = 8
-_UNSET = ""
-
-
-def _plain(  # noqa: C901, PLR0911, PLR0912  a case for each form of an expression
-    node: ast.expr, feeds: _Feeds, depth: int
-) -> bool | str | None:
-    """Return what an expression comes to where no variable of the environment is set; None where that is not known."""
-    if depth > _DEEPEST:
-        return None
-    value: bool | str | None
-    match node:
-        case ast.Constant(value=bool() | str() as constant):
-            return constant
-        case ast.Constant(value=int() as number):
-            return str(number)
-        case ast.UnaryOp(op=ast.Not(), operand=operand):
-            value = _plain(operand, feeds, depth + 1)
-            return None if value is None else not value
-        case ast.BoolOp(op=op, values=values):
-            found = [_plain(one, feeds, depth + 1) for one in values]
-            decides = isinstance(op, ast.Or)
-            if any(one is not None and bool(one) is decides for one in found):
-                return decides
-            return None if None in found else not decides
-        case ast.Compare(left=left, ops=[ast.Eq() | ast.NotEq() as op], comparators=[right]):
-            one, other = _plain(left, feeds, depth + 1), _plain(right, feeds, depth + 1)
-            return None if one is None or other is None else (one == other) is isinstance(op, ast.Eq)
-        case ast.Call(func=func, args=[ast.Constant(value=str(name)), *rest]) if _base(func) in {"getenv", "get"} and (
-            _base(func) == "getenv" or (isinstance(func, ast.Attribute) and _base(func.value) == "environ")
-        ):
-            if _OF_GPUS.search(name):
-                return None
-            return _plain(rest[0], feeds, depth + 1) if rest else _UNSET
-        case ast.Call(func=ast.Name(id="int" | "bool" | "str") | ast.Attribute(attr="upper" | "lower")):
-            inner = node.args[0] if node.args else node.func.value if isinstance(node.func, ast.Attribute) else None
-            value = _plain(inner, feeds, depth + 1) if isinstance(inner, ast.expr) else None
-            match node.func:
-                case ast.Attribute(attr="upper" | "lower" as how) if isinstance(value, str):
-                    return value.upper() if how == "upper" else value.lower()
-                case ast.Name(id="int") if value in {"0", "1"}:
-                    return value == "1"
-                case ast.Name(id="bool") if value is not None:
-                    return bool(value)
-                case _:
-                    return value if not isinstance(value, str) else None
-        case ast.Name(id=name) if len(feeds.get(name, ())) == 1 and isinstance(fed := feeds[name][0], ast.expr):
-            return _plain(fed, feeds, depth + 1)
         case _:
             return None
 
