@@ -82,7 +82,8 @@ def main(library_path: str, target: str, features: str, file: str) -> int:
     start, lines, at = ctypes.addressof(held), [], 0
     while at < len(code):
         size = 0
-        for word, more in zip(shorter(code[at : at + 12]) if major >= 10 else (), (has_third, has_second), strict=False):
+        words = shorter(code[at : at + 12]) if major >= 10 else []
+        for word, more in zip(words, (has_third, has_second), strict=False):
             plain = ctypes.create_string_buffer(word, len(word))
             size = one(context, ctypes.addressof(plain), len(word), at, room, MAX_TEXT)
             if size and not more(room.value.decode()):
