@@ -77,11 +77,13 @@ class Result(NamedTuple):
         words: The low and the high register of the result, by lane.
         mask: The bits of the mask, by lane; None where none is written.
         active: Which lanes were written.
+        free: Lanes whose result is not defined, or is no number in a part of a register.
     """
 
     words: list[tuple[int, int]]
     mask: Row | None
     active: list[bool]
+    free: list[bool]
 
 
 def float_of(kind: str) -> Format | None:
@@ -89,19 +91,23 @@ def float_of(kind: str) -> Format | None:
     return FORMATS.get(kind.removeprefix("pk").removeprefix("hi").removeprefix("r"))
 
 
-_MEMO: dict[tuple[Any, ...], tuple[int, int]] = {}
+_MEMO: dict[tuple[Any, ...], tuple[int, int, bool]] = {}
 
 
-def _computed(form: Form, kinds: tuple[str, ...], bits: tuple[int, ...]) -> tuple[int, int]:
-    """Return the bits of the result and the mask's bit; computed once for each set of operands."""
+def _computed(form: Form, kinds: tuple[str, ...], bits: tuple[int, ...]) -> tuple[int, int, bool]:
+    """Return the bits of the result, the mask's bit, and whether the result is free; computed once for each set of operands."""
     statement = form.statement
-    key = (id(statement), bits, form.flush, form.clamp, form.scale)
+    key = (id(statement), bits, form.flush, form.clamp, form.scale, form.placed is None)
     if key not in _MEMO:
         value = statement.compute(*(loaded(one, kind) for one, kind in zip(bits, kinds, strict=True)))
         bit = 0
         if statement.mask:
             value, bit = value if statement.result != "none" else (0, value)
-        _MEMO[key] = (_rounded(value, statement.result, form) if statement.result != "none" else 0, int(bit))
+        whole = statement.result != "none"
+        free = whole and (value is None or (form.placed is not None and isinstance(value, float) and math.isnan(value)))
+        made = _rounded(value, statement.result, form) if whole and value is not None else 0
+        result = float_of(statement.result) if form.placed is not None else None
+        _MEMO[key] = (made, int(bit), free or (result is not None and is_nan(made, result)))
     return _MEMO[key]
 
 
@@ -202,7 +208,7 @@ def evaluate(form: Form, rows: list[Row], old: list[tuple[int, int]], masks: lis
         inputs.append(row)
     halves = (False, True) if statement.result.startswith("pk") and not statement.result[-2:] in {"32", "64"} or statement.result == "pkf32" else (False,)
     width = width_of(statement.result) // len(halves) if statement.result != "none" else 0
-    words, bits = [0] * count, [0] * count
+    words, bits, free = [0] * count, [0] * count, [False] * count
     for top in halves:
         given = [_operand(form, number, row, top=top, flush=form.flush) for number, row in enumerate(inputs)]
         kinds = [_kind(one) for one in statement.operands]
@@ -217,20 +223,24 @@ def evaluate(form: Form, rows: list[Row], old: list[tuple[int, int]], masks: lis
             given_lane = tuple(
                 int(masks[lane]) if kind == "m" else row[lane] for kind, row in zip(kinds, given, strict=True)
             )
-            made, bits[lane] = _computed(form, tuple_of_kinds, given_lane)
+            made, bits[lane], undefined = _computed(form, tuple_of_kinds, given_lane)
+            free[lane] |= undefined
             words[lane] |= made << (width if top else 0)
     placed = [_placed(form, made, before) for made, before in zip(words, old, strict=True)]
     return Result(
         [new if on else before for new, before, on in zip(placed, old, active, strict=True)],
         [bit if on else 0 for bit, on in zip(bits, active, strict=True)] if statement.mask else None,
         active,
+        [one and on for one, on in zip(free, active, strict=True)],
     )
 
 
 def _kind(kind: str) -> str:
     if kind == "mix":
         return "f32"
-    if kind in {"byte8", "half16", "perm32", "dot32", "m"} or kind.endswith("b32"):
+    if kind == "m":
+        return "m"
+    if kind in {"byte8", "half16", "perm32", "dot32"} or kind.endswith("b32"):
         return "u32"
     return kind.removeprefix("pk")
 

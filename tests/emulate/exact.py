@@ -129,7 +129,7 @@ def exact_fma(a: float, b: float, c: float) -> Number:
     return sums(product(a, b), c)
 
 
-def sqrt(x: float, digits: int = 200) -> Number:
+def sqrt(x: float, digits: int = 1200) -> Number:
     """Return a square root, exact to many more bits than a format has."""
     if math.isnan(x) or x < 0:
         return math.nan

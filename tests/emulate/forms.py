@@ -206,7 +206,7 @@ def _halves(writer: Writer, base: Form, case: Make) -> Iterator[tuple[Case, Form
     """Yield high halves: registers named by their half, or op_sel."""
     statement = writer.statement
     sixteen = [kind not in {"m", "mix"} and not kind.startswith("pk") and width_of(kind) == 16 for kind in statement.operands]
-    result = statement.result != "none" and statement.result != "pkf16b32" and width_of(statement.result) == 16
+    result = statement.result != "none" and "mix" not in statement.operands and width_of(statement.result) == 16
     if not any(sixteen) and not result:
         return
     for _ in range(3):
@@ -275,6 +275,10 @@ def _packed_constants(writer: Writer, base: Form, case: Make) -> Iterator[tuple[
                 yield case(writer.line("", operands, after), base._replace(sources=tuple(sources)))
 
 
+UNFLUSHED = ("class", "pack", "div_fixup", "mix", "cvt_pk", "dot2")
+"""Parts of names of which no document says what becomes of denormals that are flushed, or which keep them."""
+
+
 def _finished(writer: Writer, base: Form, case: Make) -> Iterator[tuple[Case, Form]]:
     """Yield clamps, output modifiers, and denormals that are flushed."""
     result = writer.statement.result
@@ -282,7 +286,7 @@ def _finished(writer: Writer, base: Form, case: Make) -> Iterator[tuple[Case, Fo
     if floats and float_of(result) is not None or writer.statement.clamps:
         yield case(writer.line("_e64", writer.plain(), "clamp"), base._replace(clamp=True))
         yield case(writer.line("", writer.plain(), "clamp"), base._replace(clamp=True))
-    if not floats or writer.statement.ulps > 1:
+    if not floats or writer.statement.ulps > 1 or any(one in writer.statement.name for one in UNFLUSHED):
         return
     yield case(writer.line("_e64", writer.plain()), base._replace(flush=True), FLUSHED)
     if float_of(result) is not None and not result.startswith("pk"):

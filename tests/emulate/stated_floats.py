@@ -238,10 +238,16 @@ def _logarithm(x: float) -> Number:
     return math.nan if x < 0 or math.isnan(x) else math.log2(x)
 
 
-def _turned(function: Callable[[float], float]) -> Callable[[float], Number]:
-    def compute(x: float) -> Number:
+DOMAIN = 256
+"""Of sines and cosines: what they are of larger numbers no document says."""
+
+
+def _turned(function: Callable[[float], float]) -> Callable[[float], Number | None]:
+    def compute(x: float) -> Number | None:
         if not math.isfinite(x):
             return math.nan
+        if abs(x) > DOMAIN:
+            return None
         part = float(Fraction(x) - round(Fraction(x)))
         return function(part * 2 * math.pi)
 

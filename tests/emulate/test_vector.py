@@ -52,11 +52,11 @@ def wrong(statement: Statement, case: Case, form: Form, made: Tried, target: str
     ignored = 0xFFFF0000 if half and statement.name in UNDEFINED and target.startswith("gfx9") and not form.high and form.placed is None else 0
     for lane, (words, before) in enumerate(zip(wanted.words, old, strict=True)):
         low, high = int(got[lane, 0]), int(got[lane, 1])
-        if statement.result != "none":
+        if statement.result != "none" and not wanted.free[lane]:
             pairs = _pairs(statement, form, (low & ~ignored, high), (words[0] & ~ignored, words[1]), before)
             if not all(same(kind, mine, right, statement) for kind, mine, right in pairs):
                 yield f"{text} [{case.rsrc1:x}] lane {lane}: {_shown(given[lane])} gave {high:08x}_{low:08x}, not {words[1]:08x}_{words[0]:08x}"
-        if wanted.mask is not None:
+        if wanted.mask is not None and wanted.active[lane]:
             column = 13 if vcc else 14
             if statement.name.startswith("v_cmpx"):
                 column = 15

@@ -17,6 +17,7 @@ from rocmend.core.errors import DataError, UsageError
 from rocmend.core.scratch import ScratchFolder
 from rocmend.core.supervise import CommandResult
 from rocmend.core.units import count_text
+from rocmend.port.definitions.units import Builds
 from rocmend.port.records import Language
 from rocmend.port.state import MAX_FILE_BYTES, Generation, digest, first_and_last, generations, opened
 from rocmend.port.tree import FOLDER
@@ -211,12 +212,17 @@ class Job:
         return found
 
     @cached_property
-    def built_by_torch(self) -> bool:
-        """Whether PyTorch's build compiles all CUDA: sources without its headers have names translated, too."""
+    def builds(self) -> Builds:
+        """Return what the project's builds define."""
+        return Builds(self.tree)
+
+    @cached_property
+    def built_by_torch(self) -> frozenset[str]:
+        """Return the sources that PyTorch's build compiles: names in them are translated, without its headers too."""
         from rocmend.port.classify import languages
         from rocmend.port.settings import settings
         from rocmend.port.steady import NotReadError, read_steady
-        from rocmend.port.torch_build import compiles_all_cuda
+        from rocmend.port.torch_build import built_by_torch
         from rocmend.port.traits import traits
         from rocmend.port.walk import walk
 
@@ -230,7 +236,9 @@ class Job:
                     for kind in languages(file.path, data)[:1]:
                         yield file.path, traits(kind, data)
 
-        return not self.beside and compiles_all_cuda(read())
+        if self.beside:
+            return frozenset()
+        return built_by_torch(read(), self.sources, lambda path: self.sources.get(path) or self.read(path) or b"")
 
     @cached_property
     def known(self) -> dict[str, bytes]:
