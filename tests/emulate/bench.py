@@ -9,7 +9,7 @@ stored; of larger records, as many registers from v8 on as a record has.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -18,7 +18,6 @@ import numpy as np
 from rocmend.codeobject.kernarg import Kernarg, Launch
 from rocmend.emulate.assemble import assemble
 from rocmend.emulate.decode import Decoded, decode
-from rocmend.emulate.decode.operands import UnmodelledError
 from rocmend.emulate.device import ALL_CHECKS, Device
 from rocmend.emulate.disassemble import disassemble
 from rocmend.emulate.faults import Check

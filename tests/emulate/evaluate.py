@@ -95,7 +95,7 @@ _MEMO: dict[tuple[Any, ...], tuple[int, int, bool]] = {}
 
 
 def _computed(form: Form, kinds: tuple[str, ...], bits: tuple[int, ...]) -> tuple[int, int, bool]:
-    """Return the bits of the result, the mask's bit, and whether the result is free; computed once for each set of operands."""
+    """Return the bits of the result, the mask's bit, and whether the result is free; each set of operands once."""
     statement = form.statement
     key = (id(statement), bits, form.flush, form.clamp, form.scale, form.placed is None)
     if key not in _MEMO:
@@ -118,13 +118,13 @@ def _rounded(value: Any, kind: str, form: Form) -> int:
         made = bits_of(Fraction(value) if isinstance(value, int) else value, FORMATS[base])
         return _finished(made, FORMATS[base], form)
     if base.startswith("r"):
-        return _finished(value, FORMATS[base[1:]], form)
+        return _finished(int(value), FORMATS[base[1:]], form)
     width = width_of(base)
-    value = int(value)
+    whole = int(value)
     if form.clamp and form.statement.clamps:
         low, high = (-(1 << width - 1), (1 << width - 1) - 1) if base.startswith("i") else (0, (1 << width) - 1)
-        value = max(low, min(high, value))
-    return value & (1 << width) - 1
+        whole = max(low, min(high, whole))
+    return whole & (1 << width) - 1
 
 
 def _finished(bits: int, form: Format, how: Form) -> int:
@@ -134,6 +134,7 @@ def _finished(bits: int, form: Format, how: Form) -> int:
         scaled = value_of(bits, form)
         bits = bits_of(Fraction(scaled) * Fraction(how.scale) if math.isfinite(scaled) and scaled else scaled, form)
         bits = flushed(bits, form)
+        bits = 0 if bits == form.sign else bits  # a scaled zero has no sign
     if how.clamp:
         value = value_of(bits, form)
         bits = 0 if is_nan(bits, form) or value <= 0 else bits_of(min(value, 1.0), form)
@@ -149,9 +150,14 @@ def _operand(form: Form, number: int, row: Row, *, top: bool, flush: bool) -> Ro
     number_form = float_of(base)
     high = source.high_for_high if packed and top else source.high
     neg = source.neg_high if packed and top else source.neg
-    if width in {0, 32, 64} and not packed and source.select is None and kind != "mix" and not (
-        number_form and (neg or source.absolute or flush)
-    ) and not high:
+    if (
+        width in {0, 32, 64}
+        and not packed
+        and source.select is None
+        and kind != "mix"
+        and not (number_form and (neg or source.absolute or flush))
+        and not high
+    ):
         return row
     for bits in row:
         x = bits
@@ -177,8 +183,8 @@ def _operand(form: Form, number: int, row: Row, *, top: bool, flush: bool) -> Ro
                 x ^= this.sign
             if flush:
                 x = flushed(x, this)
-        if kind == "mix":
-            x = bits_of(value_of(x, this), FORMATS["f32"]) if this is not FORMATS["f32"] else x
+        if kind == "mix" and this is FORMATS["f16"]:
+            x = bits_of(value_of(x, FORMATS["f16"]), FORMATS["f32"])
         made.append(x)
     return made
 
@@ -206,7 +212,11 @@ def evaluate(form: Form, rows: list[Row], old: list[tuple[int, int]], masks: lis
             row = [row[lane - lane % lanes + at] if at is not None else 0 for lane, at in enumerate(found)]
             active = [on and (at is not None or form.bound) for on, at in zip(active, found, strict=True)]
         inputs.append(row)
-    halves = (False, True) if statement.result.startswith("pk") and not statement.result[-2:] in {"32", "64"} or statement.result == "pkf32" else (False,)
+    halves = (
+        (False, True)
+        if statement.result == "pkf32" or (statement.result.startswith("pk") and statement.result.endswith("16"))
+        else (False,)
+    )
     width = width_of(statement.result) // len(halves) if statement.result != "none" else 0
     words, bits, free = [0] * count, [0] * count, [False] * count
     for top in halves:
@@ -274,11 +284,7 @@ def same(kind: str, got: int, wanted: int, statement: Statement) -> bool:
     if got == wanted:
         return True
     base = kind.removeprefix("hi")
-    for prefix, count in (("pkf16b32", 2), ("pkbf16b32", 2), ("pkf32b64", 2)):
-        if base == prefix:
-            inner = base[2:-3]
-            base = f"pk{inner}"
-            break
+    base = base[:-3] if base in {"pkf16b32", "pkbf16b32", "pkf32b64"} else base
     if base.startswith("pk"):
         inner, width = base[2:], width_of(base) // 2
         mask = (1 << width) - 1

@@ -17,15 +17,13 @@ __all__ = ["forms"]
 OPERANDS, RESULT = (8, 10, 12), 24
 """Registers of the operands and of the result."""
 
-ZEROED = frozenset(
-    f"v_{name}" for name in (
-        "cvt_f16_f32 cvt_f16_u16 cvt_f16_i16 rcp_f16 rsq_f16 sqrt_f16 log_f16 exp_f16 sin_f16 cos_f16 floor_f16 "
-        "ceil_f16 trunc_f16 rndne_f16 fract_f16 frexp_mant_f16 frexp_exp_i16_f16 ldexp_f16 lshlrev_b16 lshrrev_b16 "
-        "ashrrev_i16 add_u16 sub_u16 subrev_u16 mul_lo_u16 add_f16 sub_f16 subrev_f16 mul_f16 max_f16 min_f16 max_u16 "
-        "min_u16 max_i16 min_i16 mac_f16 madak_f16 madmk_f16 mad_legacy_f16 mad_legacy_u16 mad_legacy_i16 "
-        "fma_legacy_f16 div_fixup_legacy_f16"
-    ).split()
-)  # fmt: skip
+_ZEROED_NAMES = """
+cvt_f16_f32 cvt_f16_u16 cvt_f16_i16 rcp_f16 rsq_f16 sqrt_f16 log_f16 exp_f16 sin_f16 cos_f16 floor_f16 ceil_f16
+trunc_f16 rndne_f16 fract_f16 frexp_mant_f16 frexp_exp_i16_f16 ldexp_f16 lshlrev_b16 lshrrev_b16 ashrrev_i16 add_u16
+sub_u16 subrev_u16 mul_lo_u16 add_f16 sub_f16 subrev_f16 mul_f16 max_f16 min_f16 max_u16 min_u16 max_i16 min_i16
+mac_f16 madak_f16 madmk_f16 mad_legacy_f16 mad_legacy_u16 mad_legacy_i16 fma_legacy_f16 div_fixup_legacy_f16
+"""
+ZEROED = frozenset(f"v_{name}" for name in _ZEROED_NAMES.split())
 """Instructions that make the high half zero on gfx9; of the others LLVM knows none that does, or the ISA's document
 says that they keep it."""
 
@@ -50,7 +48,7 @@ class Writer:
         self.vcc = "vcc" if lanes == 64 else "vcc_lo"
 
     def register(self, number: int, kind: str, letter: str = "v", half: str = "") -> str:
-        wide = kind != "m" and kind != "mix" and width_of(kind) == 64
+        wide = width_of(kind) == 64
         name = f"{letter}[{number}:{number + 1}]" if wide else f"{letter}{number}"
         return name + half
 
@@ -108,11 +106,13 @@ def forms(statement: Statement, target: str, lanes: int) -> Iterator[tuple[Case,
         return Case((line,), rsrc1=rsrc1, lanes=lanes), form
 
     yield case(writer.line("_e32", writer.plain(mask=writer.vcc), mask=writer.vcc), base)
-    if statement.name.endswith(("aak_f32", "amk_f32", "aak_f16", "amk_f16", "dak_f32", "dmk_f32", "dak_f16", "dmk_f16")):
+    if statement.name.endswith(
+        ("aak_f32", "amk_f32", "aak_f16", "amk_f16", "dak_f32", "dmk_f32", "dak_f16", "dmk_f16")
+    ):
         yield from _with_literal(writer, base, case)
         return
     yield case(writer.line("_e64", writer.plain()), base)
-    if any(kind in {"mix"} or kind.startswith(("pk", "dot")) for kind in statement.operands):
+    if any(kind.startswith(("mix", "pk", "dot")) for kind in statement.operands):
         yield case(writer.line("", writer.plain()), base)
         yield from _packed(writer, base, case)
     else:
@@ -205,7 +205,9 @@ def _constants(writer: Writer, kind: str) -> Iterator[tuple[str, int]]:
 def _halves(writer: Writer, base: Form, case: Make) -> Iterator[tuple[Case, Form]]:
     """Yield high halves: registers named by their half, or op_sel."""
     statement = writer.statement
-    sixteen = [kind not in {"m", "mix"} and not kind.startswith("pk") and width_of(kind) == 16 for kind in statement.operands]
+    sixteen = [
+        kind not in {"m", "mix"} and not kind.startswith("pk") and width_of(kind) == 16 for kind in statement.operands
+    ]
     result = statement.result != "none" and "mix" not in statement.operands and width_of(statement.result) == 16
     if not any(sixteen) and not result:
         return
@@ -237,10 +239,16 @@ def _packed(writer: Writer, base: Form, case: Make) -> Iterator[tuple[Case, Form
     mixes = "mix" in kinds
     floats = any(float_of(kind) for kind in kinds)
     for _ in range(4):
-        bits = {name: [writer.random.getrandbits(1) for _ in kinds] for name in ("op_sel", "op_sel_hi", "neg_lo", "neg_hi")}
+        bits = {
+            name: [writer.random.getrandbits(1) for _ in kinds] for name in ("op_sel", "op_sel_hi", "neg_lo", "neg_hi")
+        }
         if not (floats or mixes):
             bits["neg_lo"] = bits["neg_hi"] = [0 for _ in kinds]
-        text = " ".join(f"{name}:[{','.join(map(str, digits))}]" for name, digits in bits.items() if floats or mixes or name.startswith("op"))
+        text = " ".join(
+            f"{name}:[{','.join(map(str, digits))}]"
+            for name, digits in bits.items()
+            if floats or mixes or name.startswith("op")
+        )
         sources = []
         operands = writer.plain()
         for at, (low, high, neg, neg_high) in enumerate(zip(*bits.values(), strict=True)):
@@ -270,7 +278,10 @@ def _packed_constants(writer: Writer, base: Form, case: Make) -> Iterator[tuple[
                 operands, sources = writer.plain(), list(base.sources)
                 operands[at] = text
                 sources[at] = Source(constant=word, high=bool(low), high_for_high=bool(high))
-                bits = [[low if k == at else 0 for k in range(len(operands))], [high if k == at else 1 for k in range(len(operands))]]
+                bits = [
+                    [low if k == at else 0 for k in range(len(operands))],
+                    [high if k == at else 1 for k in range(len(operands))],
+                ]
                 after = f"op_sel:[{','.join(map(str, bits[0]))}] op_sel_hi:[{','.join(map(str, bits[1]))}]"
                 yield case(writer.line("", operands, after), base._replace(sources=tuple(sources)))
 
@@ -283,7 +294,7 @@ def _finished(writer: Writer, base: Form, case: Make) -> Iterator[tuple[Case, Fo
     """Yield clamps, output modifiers, and denormals that are flushed."""
     result = writer.statement.result
     floats = float_of(result) is not None or any(float_of(kind) or kind == "mix" for kind in writer.statement.operands)
-    if floats and float_of(result) is not None or writer.statement.clamps:
+    if float_of(result) is not None or writer.statement.clamps:
         yield case(writer.line("_e64", writer.plain(), "clamp"), base._replace(clamp=True))
         yield case(writer.line("", writer.plain(), "clamp"), base._replace(clamp=True))
     if not floats or writer.statement.ulps > 1 or any(one in writer.statement.name for one in UNFLUSHED):
@@ -326,7 +337,9 @@ def _shifted_right(lane: int, _lanes: int) -> int | None:
 
 
 CONTROLS["row_shr:5"] = _shifted_right
-EVERY_CONTROL = frozenset({"v_mov_b32", "v_add_u32", "v_add_nc_u32", "v_fmac_f32", "v_cmp_lt_u32", "v_cmp_gt_f32", "v_add_f16"})
+EVERY_CONTROL = frozenset(
+    {"v_mov_b32", "v_add_u32", "v_add_nc_u32", "v_fmac_f32", "v_cmp_lt_u32", "v_cmp_gt_f32", "v_add_f16"}
+)
 
 
 def _lanes_moved(writer: Writer, base: Form, case: Make) -> Iterator[tuple[Case, Form]]:
@@ -337,14 +350,17 @@ def _lanes_moved(writer: Writer, base: Form, case: Make) -> Iterator[tuple[Case,
         bound = bool(writer.random.getrandbits(1))
         eight = name.startswith("dpp8")
         after = name if eight else f"{name} row_mask:{rows:#x} bank_mask:{banks:#x}"
-        after += " bound_ctrl:0" if bound and not eight else ""
+        after += " bound_ctrl:1" if bound and not eight else ""
         form = base._replace(
             moved=CONTROLS[name],
             bound=bound and not eight,
             written=(lambda _lane: True) if eight else partial(_in_masks, rows, banks),
         )
         for suffix, mask in (("_dpp", writer.vcc), ("_e64_dpp", writer.mask)):
-            operands = [mask if kind == "m" else text for text, kind in zip(writer.plain(), writer.statement.operands, strict=True)]
+            operands = [
+                mask if kind == "m" else text
+                for text, kind in zip(writer.plain(), writer.statement.operands, strict=True)
+            ]
             yield case(writer.line(suffix, operands, after, mask=mask), form)
 
 
@@ -352,7 +368,15 @@ def _in_masks(rows: int, banks: int, lane: int) -> bool:
     return bool(rows >> (lane // 16 & 3) & 1 and banks >> (lane // 4 & 3) & 1)
 
 
-SELECTS = {"DWORD": (0, 32), "BYTE_0": (0, 8), "BYTE_1": (8, 8), "BYTE_2": (16, 8), "BYTE_3": (24, 8), "WORD_0": (0, 16), "WORD_1": (16, 16)}
+SELECTS = {
+    "DWORD": (0, 32),
+    "BYTE_0": (0, 8),
+    "BYTE_1": (8, 8),
+    "BYTE_2": (16, 8),
+    "BYTE_3": (24, 8),
+    "WORD_0": (0, 16),
+    "WORD_1": (16, 16),
+}
 UNUSED = {"UNUSED_PAD": "zero", "UNUSED_SEXT": "sign", "UNUSED_PRESERVE": "kept"}
 
 

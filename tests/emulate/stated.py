@@ -7,6 +7,7 @@ integers and bits, floats for floats (of every precision: they are exact in a do
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 from tests.emulate.exact import BF16, F16, F32, F64, Format, value_of
@@ -54,9 +55,12 @@ def state(names: str, types: str, compute: Callable[..., Any], **more: Any) -> N
     """State instructions: names, ``RESULT : OPERAND …``, and what they compute; more as a statement has."""
     result, _, operands = types.partition(":")
     for name in names.split():
-        STATEMENTS.setdefault(name, []).append(Statement(name, result.strip(), tuple(operands.split()), compute, **more))
+        STATEMENTS.setdefault(name, []).append(
+            Statement(name, result.strip(), tuple(operands.split()), compute, **more)
+        )
 
 
+@cache
 def width_of(kind: str) -> int:
     """Return the bits of a type; 0 where an operand is a bit of a mask, or there is none."""
     if kind in {"m", "none", "mix"}:

@@ -71,7 +71,11 @@ def _norm(low: float, scale: int) -> Callable[[float], int]:
 
 
 _signed, _unsigned = _norm(-1.0, 32767), _norm(0.0, 65535)
-state("v_cvt_pkrtz_f16_f32 v_cvt_pk_rtz_f16_f32", "pkf16b32 : f32 f32", lambda a, b: _two(bits_of(a, F16, toward_zero=True), bits_of(b, F16, toward_zero=True)))
+state(
+    "v_cvt_pkrtz_f16_f32 v_cvt_pk_rtz_f16_f32",
+    "pkf16b32 : f32 f32",
+    lambda a, b: _two(bits_of(a, F16, toward_zero=True), bits_of(b, F16, toward_zero=True)),
+)
 state("v_cvt_pk_f16_f32", "pkf16b32 : f32 f32", lambda a, b: _two(bits_of(a, F16), bits_of(b, F16)))
 state("v_cvt_pk_bf16_f32", "pkbf16b32 : f32 f32", lambda a, b: _two(bits_of(a, BF16), bits_of(b, BF16)))
 for kind, names in (("f32", ("pknorm", "pk_norm")), ("f16", ("pknorm", "pk_norm"))):
@@ -124,7 +128,11 @@ def fp8_bits(x: float, mantissa: int, *, fnuz: bool) -> int:
         return 0x80 if fnuz else sign | 0x7F if mantissa == 3 else sign | 0x7E
     if math.isinf(x):
         return infinite
-    finite = [(Fraction(fp8_value(one, mantissa, fnuz=fnuz)), one) for one in range(128) if math.isfinite(fp8_value(one, mantissa, fnuz=fnuz))]
+    finite = [
+        (Fraction(fp8_value(one, mantissa, fnuz=fnuz)), one)
+        for one in range(128)
+        if math.isfinite(fp8_value(one, mantissa, fnuz=fnuz))
+    ]
     exact = abs(Fraction(x))
     largest, last = finite[-1]
     step = largest - finite[-2][0]
@@ -168,14 +176,20 @@ def _parts(x: int, bits: int, *, signed: bool) -> list[int]:
 
 def _dot(bits: int, *, signed: bool) -> Callable[[int, int, int], int]:
     def compute(a: int, b: int, c: int) -> int:
-        return sum(x * y for x, y in zip(_parts(a, bits, signed=signed), _parts(b, bits, signed=signed), strict=True)) + c
+        return (
+            sum(x * y for x, y in zip(_parts(a, bits, signed=signed), _parts(b, bits, signed=signed), strict=True)) + c
+        )
 
     return compute
 
 
+def _before_gfx11(target: str) -> bool:
+    """Return whether the name is not LLVM's other name of the instruction whose operands are signed by a modifier."""
+    return not target.startswith(("gfx11", "gfx12"))
+
+
 for bits, count in ((8, 4), (4, 8), (16, 2)):
-    names = f"v_dot{count}_i32_i{bits}"
-    state(names, "i32 : u32 u32 i32", _dot(bits, signed=True), clamps=True)
+    state(f"v_dot{count}_i32_i{bits}", "i32 : u32 u32 i32", _dot(bits, signed=True), clamps=True, where=_before_gfx11)
     state(f"v_dot{count}c_i32_i{bits}", "i32 : u32 u32", _dot(bits, signed=True), reads=True)
     state(f"v_dot{count}_u32_u{bits}", "u32 : u32 u32 u32", _dot(bits, signed=False), clamps=True)
 
@@ -187,7 +201,9 @@ def _float_dot(kind: str) -> Callable[[int, int, float], Number]:
         total: Number = 0.0
         for at in (0, 16):
             x, y = value_of(a >> at & 65535, form), value_of(b >> at & 65535, form)
-            exact = x * y if not (math.isfinite(x) and math.isfinite(y)) or not x or not y else Fraction(x) * Fraction(y)
+            exact = (
+                x * y if not (math.isfinite(x) and math.isfinite(y)) or not x or not y else Fraction(x) * Fraction(y)
+            )
             total = sums(total, exact)
         return sums(total, c)
 

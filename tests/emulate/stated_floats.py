@@ -8,7 +8,19 @@ from fractions import Fraction
 from typing import Any
 
 from tests.emulate.exact import (
-    F32, F64, Format, Number, bits_of, exact_fma, is_nan, product, quieted, signaling, sqrt, sums, value_of,
+    F32,
+    F64,
+    Format,
+    Number,
+    bits_of,
+    exact_fma,
+    is_nan,
+    product,
+    quieted,
+    signaling,
+    sqrt,
+    sums,
+    value_of,
 )  # fmt: skip
 from tests.emulate.stated import FORMATS, state
 
@@ -45,7 +57,9 @@ def _legacy_product(a: float, b: float) -> Number:
 
 state("v_mul_legacy_f32 v_mul_dx9_zero_f32", "f32 : f32 f32", _legacy_product)
 state("v_fma_legacy_f32 v_fma_dx9_zero_f32", "f32 : f32 f32 f32", lambda a, b, c: sums(_legacy_product(a, b), c))
-state("v_fmac_legacy_f32 v_fmac_dx9_zero_f32", "f32 : f32 f32", lambda a, b, c: sums(_legacy_product(a, b), c), reads=True)
+state(
+    "v_fmac_legacy_f32 v_fmac_dx9_zero_f32", "f32 : f32 f32", lambda a, b, c: sums(_legacy_product(a, b), c), reads=True
+)
 
 
 def _twice_rounded(kind: str) -> Callable[[float, float, float], Number]:
@@ -117,7 +131,9 @@ def lesser_or_nan(form: Format, *, most: bool = False) -> Callable[[int, int], i
     return compute
 
 
-def _median(form: Format, least: Callable[[int, int], int], most: Callable[[int, int], int]) -> Callable[[int, int, int], int]:
+def _median(
+    form: Format, least: Callable[[int, int], int], most: Callable[[int, int], int]
+) -> Callable[[int, int, int], int]:
     def compute(a: int, b: int, c: int) -> int:
         if any(is_nan(one, form) for one in (a, b, c)):
             return least(least(a, b), c)
@@ -205,7 +221,11 @@ for kind in KINDS:
     state(f"v_fract_{kind}", f"{kind} : {kind}", _fraction(kind))
     state(f"v_ldexp_{kind}", f"{kind} : {kind} {'i16' if kind == 'f16' else 'i32'}", _scaled)
     state(f"v_frexp_mant_{kind}", f"{kind} : {kind}", _mantissa)
-    state(f"v_frexp_exp_{'i16' if kind == 'f16' else 'i32'}_{kind}", f"{'i16' if kind == 'f16' else 'i32'} : {kind}", _exponent)
+    state(
+        f"v_frexp_exp_{'i16' if kind == 'f16' else 'i32'}_{kind}",
+        f"{'i16' if kind == 'f16' else 'i32'} : {kind}",
+        _exponent,
+    )
 
 # Units that approximate: a unit in the last place, and without denormals of single precision
 
@@ -266,7 +286,13 @@ def without_denormals(compute: Callable[[float], Number]) -> Callable[[float], N
 
 
 for kind, wrapped in (("f16", lambda one: one), ("f32", without_denormals)):
-    for name, one in (("exp", _power), ("log", _logarithm), ("rcp", _reciprocal), ("rsq", _root_reciprocal), ("sqrt", sqrt)):
+    for name, one in (
+        ("exp", _power),
+        ("log", _logarithm),
+        ("rcp", _reciprocal),
+        ("rsq", _root_reciprocal),
+        ("sqrt", sqrt),
+    ):
         state(f"v_{name}_{kind}", f"{kind} : {kind}", wrapped(one), ulps=1)
 state("v_rcp_iflag_f32", "f32 : f32", without_denormals(_reciprocal), ulps=1)
 for name, turn in (("sin", math.sin), ("cos", math.cos)):
@@ -347,7 +373,7 @@ TESTS: dict[str, Callable[[Any, Any], bool]] = {
     "gt": lambda a, b: a > b, "lg": lambda a, b: a < b or a > b, "ge": lambda a, b: a >= b,
     "o": lambda a, b: not (math.isnan(a) or math.isnan(b)), "u": lambda a, b: math.isnan(a) or math.isnan(b),
     "nge": lambda a, b: not a >= b, "nlg": lambda a, b: not (a < b or a > b), "ngt": lambda a, b: not a > b,
-    "nle": lambda a, b: not a <= b, "neq": lambda a, b: not a == b, "nlt": lambda a, b: not a < b,
+    "nle": lambda a, b: not a <= b, "neq": lambda a, b: a != b, "nlt": lambda a, b: not a < b,
     "tru": lambda a, b: True, "t": lambda a, b: True,
 }  # fmt: skip
 for kind in KINDS:
@@ -374,4 +400,9 @@ def _class(form: Format) -> Callable[[int, int], bool]:
 
 
 for kind in KINDS:
-    state(f"v_cmp_class_{kind} v_cmpx_class_{kind}", f"none : r{kind} u{'16' if kind == 'f16' else '32'}", _class(FORMATS[kind]), mask=True)
+    state(
+        f"v_cmp_class_{kind} v_cmpx_class_{kind}",
+        f"none : r{kind} u{'16' if kind == 'f16' else '32'}",
+        _class(FORMATS[kind]),
+        mask=True,
+    )

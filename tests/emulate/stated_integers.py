@@ -47,8 +47,12 @@ state("v_mul_i32_i24", "i32 : u32 u32", lambda a, b: _signed24(a) * _signed24(b)
 state("v_mul_hi_i32_i24", "i32 : u32 u32", lambda a, b: _signed24(a) * _signed24(b) >> 32)
 state("v_mad_u32_u24", "u32 : u32 u32 u32", lambda a, b, c: _low24(a) * _low24(b) + c)
 state("v_mad_i32_i24", "u32 : u32 u32 u32", lambda a, b, c: _signed24(a) * _signed24(b) + c)
-state("v_mad_u64_u32 v_mad_co_u64_u32", "u64 : u32 u32 u64", lambda a, b, c: (a * b + c, a * b + c >> 64 & 1), mask=True)
-state("v_mad_i64_i32 v_mad_co_i64_i32", "i64 : i32 i32 i64", lambda a, b, c: (a * b + c, a * b + c >> 64 & 1), mask=True)
+state(
+    "v_mad_u64_u32 v_mad_co_u64_u32", "u64 : u32 u32 u64", lambda a, b, c: (a * b + c, a * b + c >> 64 & 1), mask=True
+)
+state(
+    "v_mad_i64_i32 v_mad_co_i64_i32", "i64 : i32 i32 i64", lambda a, b, c: (a * b + c, a * b + c >> 64 & 1), mask=True
+)
 
 
 def _middle(*three: int) -> int:
@@ -88,7 +92,7 @@ state("v_sad_u16", "u32 : u32 u32 u32", lambda a, b, c: abs((a & 65535) - (b & 6
 state("v_sad_u32", "u32 : u32 u32 u32", lambda a, b, c: abs(a - b) + c)
 state(
     "v_lerp_u8", "u32 : u32 u32 u32",
-    lambda a, b, c: sum((x + y + (z & 1) >> 1) << 8 * at for at, (x, y, z) in enumerate(zip(_bytes(a), _bytes(b), _bytes(c), strict=True))),
+    lambda a, b, c: sum(((a >> at & 255) + (b >> at & 255) + (c >> at & 1) >> 1) << at for at in (0, 8, 16, 24)),
 )  # fmt: skip
 
 # Bits
@@ -108,10 +112,9 @@ state("v_add_lshl_u32", "u32 : u32 u32 u32", lambda a, b, c: (a + b) << (c & 31)
 state("v_lshl_add_u64", "u64 : u64 u32 u64", lambda a, b, c: (a << (b & 7)) + c)
 for bits, amount in ((32, "u32"), (64, "u32"), (16, "u16")):
     mask = bits - 1
-    for rest, result in (("", "u"), ):
-        state(f"v_lshlrev_b{bits}", f"u{bits} : {amount} u{bits}", lambda a, b, mask=mask: b << (a & mask))
-        state(f"v_lshrrev_b{bits}", f"u{bits} : {amount} u{bits}", lambda a, b, mask=mask: b >> (a & mask))
-        state(f"v_ashrrev_i{bits}", f"i{bits} : {amount} i{bits}", lambda a, b, mask=mask: b >> (a & mask))
+    state(f"v_lshlrev_b{bits}", f"u{bits} : {amount} u{bits}", lambda a, b, mask=mask: b << (a & mask))
+    state(f"v_lshrrev_b{bits}", f"u{bits} : {amount} u{bits}", lambda a, b, mask=mask: b >> (a & mask))
+    state(f"v_ashrrev_i{bits}", f"i{bits} : {amount} i{bits}", lambda a, b, mask=mask: b >> (a & mask))
 
 
 def _field(x: int, offset: int, width: int) -> int:

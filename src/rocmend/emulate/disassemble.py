@@ -82,7 +82,16 @@ def disassemble(code: bytes, target: str, lanes: int) -> list[Line]:
     with tempfile.NamedTemporaryFile(prefix="rocmend-") as file, as_file(files(__package__) / "llvm.py") as script:
         file.write(code)
         file.flush()
-        command = [sys.executable, "-I", "-S", str(script), str(library()), target, features_of(target, lanes), file.name]
+        command = [
+            sys.executable,
+            "-I",
+            "-S",
+            str(script),
+            str(library()),
+            target,
+            features_of(target, lanes),
+            file.name,
+        ]
         said = run_command(command, time_limit_s=_LIMIT_S, max_output_bytes=_MAX_OUTPUT_BYTES)
     if said.exit_code == _UNKNOWN_TARGET:
         raise UsageError("emulate", f"LLVM does not know the target {target}.")

@@ -44,7 +44,8 @@ AGPR = 256
 SHAPES: dict[str, tuple[Type, int]] = {
     "f32": (Type.F32, 1), "u32": (Type.U32, 1), "i32": (Type.I32, 1), "b32": (Type.B32, 1), "iu": (Type.B32, 1),
     "f16": (Type.F16, 1), "u16": (Type.U16, 1), "i16": (Type.I16, 1), "b16": (Type.B16, 1), "bf16": (Type.BF16, 1),
-    "rf16": (Type.F16, 1), "f64": (Type.F64, 2), "rf64": (Type.F64, 2), "u64": (Type.U64, 2), "i64": (Type.I64, 2), "b64": (Type.B64, 2),
+    "rf16": (Type.F16, 1), "f64": (Type.F64, 2), "rf64": (Type.F64, 2),
+    "u64": (Type.U64, 2), "i64": (Type.I64, 2), "b64": (Type.B64, 2),
     "pkf16": (Type.PK16, 1), "pku16": (Type.PK16, 1), "pki16": (Type.PK16, 1), "pkb16": (Type.PK16, 1),
     "pk32": (Type.PK32, 2), "pkb32": (Type.PK32, 2), "mix": (Type.MIX, 1), "m": (Type.MASK, 1),
     "sel8": (Type.B32, 1), "sel16": (Type.B32, 1), "b96": (Type.B96, 3), "b128": (Type.B128, 4),

@@ -80,7 +80,8 @@ static inline f32 min_by(int generation, f32 a, f32 b) { return generation >= GF
 static inline f32 max_by(int generation, f32 a, f32 b) { return generation >= GFX12 ? max_num(a, b) : max_f32(a, b); }
 static inline f32 med3_by(int generation, f32 a, f32 b, f32 c) {
   if (a != a || b != b || c != c) return min_by(generation, min_by(generation, a, b), c);
-  return max_f32(min_f32(a, b), min_f32(max_f32(a, b), c));
+  f32 top = max_f32(max_f32(a, b), c); /* the larger of those that are left without the largest: zeros of either sign are equal */
+  return top == a ? max_f32(b, c) : top == b ? max_f32(a, c) : max_f32(a, b);
 }
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
@@ -208,14 +209,16 @@ static inline i32 sbits(u32 x, u32 offset, u32 width) {
 }
 static inline u64 bits64(u64 x, u32 offset, u32 width) { offset &= 63; width &= 127; return !width ? 0 : width >= 64 ? x >> offset : x >> offset & ((1ull << width) - 1); }
 static inline i64 sbits64(u64 x, u32 offset, u32 width) {
-  u64 r = bits64(x, offset, width);
-  width &= 127;
-  if (!width || width >= 64) return (i64)r;
+  offset &= 63; width &= 127;
+  if (!width) return 0;
+  u64 r = (u64)((i64)x >> offset);
+  if (width >= 64) return (i64)r;
+  r &= (1ull << width) - 1;
   u64 top = 1ull << (width - 1);
   return (i64)((r ^ top) - top);
 }
 static inline u32 bfe32(u32 x, u32 field) { return bits64(x, field & 31, field >> 16 & 127) & 0xffffffffu; }
-static inline i32 sbfe32(u32 x, u32 field) { u32 width = field >> 16 & 127; return width >= 32 ? (i32)(x >> (field & 31)) : (i32)sbits64(x, field & 31, width); }
+static inline i32 sbfe32(u32 x, u32 field) { u32 width = field >> 16 & 127; return width >= 32 ? (i32)x >> (field & 31) : (i32)sbits64((u64)(i64)(i32)x, field & 31, width); }
 static inline u32 put_half(u32 old, u32 half, u32 modifiers) { return modifiers & HIGH ? (old & 0xffff) | half << 16 : (old & 0xffff0000u) | half; }
 static inline u32 permuted(u32 a, u32 b, u32 sel) {
   u64 both = (u64)a << 32 | b;

@@ -259,6 +259,11 @@ static void finish_floats(const Wave *w, const Inst *i, u32 *d) {
       default: break;
     }
   if (flush) flush_rows(type, d, d, n);
+  if (scales) /* a scaled zero has no sign */
+    for (u32 l = 0; l < n; l++) {
+      u32 *top = type == F64 ? &d[n + l] : &d[l], sign = type == F16 ? 0x8000u : 0x80000000u;
+      if (*top == sign && (type != F64 || !d[l])) *top = 0;
+    }
 }
 
 /* Where the lanes of a half-word result go in its register. */

@@ -84,9 +84,9 @@ def _families() -> Iterator[str]:
             for test, text in _INTEGER_COMPARES.items():
                 for prefix in ("cmp", "cmpx"):
                     yield f"v_{prefix}_{test}_{sign}{bits} none m : {sign}{bits} {sign}{bits} | M = {text}"
-    for kind, bit in (("f16", "b16"), ("f32", "b32"), ("f64", "rf64")):
+    for kind, bit, wanted in (("f16", "b16", "u16"), ("f32", "b32", "b32"), ("f64", "rf64", "b32")):
         for prefix in ("cmp", "cmpx"):
-            yield f"v_{prefix}_class_{kind} none m : {bit} b32 | M = class_{kind}(S0, S1)"
+            yield f"v_{prefix}_class_{kind} none m : {bit} {wanted} | M = class_{kind}(S0, S1)"
 
 
 def _scalar_families() -> Iterator[str]:
@@ -201,7 +201,9 @@ def _store(kind: str, half: str) -> str:
         "pk32": f"x->d[{'n + ' if half == 'H' else ''}l] = of_f32(D);",
         "none": "(void)D;",
     }
-    return stores.get(kind, "x->d[l] = (u32)D;" if kind not in {"u16", "i16", "b16", "rf16"} else "x->d[l] = (u32)D & 0xffff;")
+    return stores.get(
+        kind, "x->d[l] = (u32)D;" if kind not in {"u16", "i16", "b16", "rf16"} else "x->d[l] = (u32)D & 0xffff;"
+    )
 
 
 def _statements(text: str, target: str) -> str:
