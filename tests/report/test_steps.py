@@ -29,7 +29,12 @@ STEPS = Steps(
             expect="0x84 or higher",
             undo="Install `the older package` again.",
             settles=("mes-0x83", "mes-hang"),
-            options=(Option("Until then", "Boot with cwsr_enable=0", "Slower.", ("reboot now",), ("root",), "low"),),
+            options=(
+                Option(
+                    "Until then", "Boot with cwsr_enable=0", "Slower.", ("reboot now",), ("root",), "low", "boot again"
+                ),
+                Option("Or", "Buy another", "It costs."),
+            ),
         ),
         Step(0, "Read the log", expect="no line"),
     )
@@ -45,7 +50,15 @@ def _printed(width: int, *, details: bool = True) -> str:
 def test_every_rendering_shows_every_part() -> None:
     document = Document("t", blocks=(STEPS,))
     for text in (_printed(80), markdown.render(document), html.render(document)):
-        for part in (*PARTS, "Until then", "cwsr_enable=0", "reboot now", "Needs root, reboot.", "Then check: no line"):
+        for part in (
+            *PARTS,
+            "Until then",
+            "cwsr_enable=0",
+            "reboot now",
+            "Needs root, reboot.",
+            "Then check: no line",
+            "boot again",
+        ):
             assert part in text
 
 
@@ -53,7 +66,13 @@ def test_without_details_a_step_is_its_title_and_commands() -> None:
     lines = _printed(80, details=False).splitlines()
     assert lines[2] == "1. Update the firmware (root, reboot, medium risk)"
     assert lines[3].endswith("x" * 90)
-    assert lines[4:] == ["   Until then: Boot with cwsr_enable=0", "- Read the log"]
+    assert lines[4:] == [
+        "   Until then: Boot with cwsr_enable=0 (root, low risk). Undo: boot again",
+        "       reboot now",
+        "   Or: Buy another",
+        "     It costs.",
+        "- Read the log",
+    ]
 
 
 def test_terminal_numbers_steps_and_wraps_all_but_commands() -> None:

@@ -7,7 +7,6 @@ from rocmend.cli.check import Check, InspectedWheel
 from rocmend.cli.views.choices import best_way, choice_card
 from rocmend.cli.views.diagnosis import (
     finding_card,
-    finding_line,
     folded,
     machine_rows,
     overview,
@@ -97,7 +96,7 @@ def check_report(check: Check, machine: Machine) -> Document:
 def check_summary(check: Check, report: str) -> Document:
     """Lay out the summary for the terminal: the verdict, what to do, a line a finding, where the report is."""
     summary, tone = verdict(check.diagnosis)
-    lines = tuple(finding_line(item, check.diagnosis) for item in check.diagnosis.findings)
+    lines = tuple(finding_card(item, check.diagnosis) for item in check.diagnosis.findings)
     cards: tuple[Block, ...] = (*plan_blocks(check.diagnosis), *((Section("What was found", lines),) if lines else ()))
     wheels = tuple(card for wheel in check.wheels for card in _wheel_cards(wheel))
     probes: tuple[Block, ...] = ()
