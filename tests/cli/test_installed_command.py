@@ -95,7 +95,7 @@ def test_all_kernel_parameters_are_one_edit(installed: Run) -> None:
     """Every form has one edit with all parameters, one reboot after it, one undo and all findings."""
     for form in (("-v",), ("--format", "html"), ("--plan", "sh")):
         page = installed("doctor", "--machine", "strix-halo", *form).out
-        step = page[page.index("Edit the kernel command line once, for 3 changes") :]
+        step = page[page.index("Edit the kernel command line: 3 changes") :]
         assert "(1) Remove the kernel parameter aamdgpu.cwsr_enable=0." in flat(step)
         assert EDIT in step
         assert "Put the old kernel command line back the same way, and reboot." in flat(step)

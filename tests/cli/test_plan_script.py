@@ -313,7 +313,7 @@ def test_optional_steps_are_offered_and_those_that_need_a_reboot_before_it(go: G
     assert "Optional: Do raise-memory" in done.stdout
     assert "   done         Optional: Do raise-memory\n   skipped      2 of 2: Do reboot\n" in done.stdout
     assert (tmp_path / "a").exists()
-    alone = go("ysy", plan=Plan(optional=(late, early)), captured_at="another day")
+    alone = go("sy", plan=Plan(optional=(late, early)), captured_at="another day")
     assert "Reboot for it to take effect" in alone.stdout
     assert "2 optional steps" in alone.stdout
 

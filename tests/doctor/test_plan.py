@@ -134,7 +134,10 @@ def test_other_machines() -> None:
     ]
     assert [step.action for step in mi300x.optional] == ["remove-amdgpu-dkms"]
     assert of("wsl2").plan.steps == ()
-    assert [step.action for step in of("wsl2").plan.optional] == ["update-rocm-for-wsl"]
+    assert [step.action for step in of("wsl2").plan.optional] == [
+        "update-rocm-for-wsl",
+        "set-variable:TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL=1",
+    ]
 
 
 def test_what_cannot_be_decided_is_asked_for_once() -> None:

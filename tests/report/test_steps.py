@@ -8,6 +8,7 @@ from rocmend.report import html, markdown, terminal
 from rocmend.report.document import Card, Document, Option, Step, Steps
 
 PARTS = (
+    "boot old",
     "Update the firmware",
     "sudo apt upgrade",
     "0x84",
@@ -31,7 +32,7 @@ STEPS = Steps(
             settles=("mes-0x83", "mes-hang"),
             options=(
                 Option(
-                    "Until then", "Boot with cwsr_enable=0", "Slower.", ("reboot now",), ("root",), "low", "boot again"
+                    "Until then", "Boot with cwsr_enable=0", "Slower.", ("reboot now",), ("root",), "low", "boot old"
                 ),
                 Option("Or", "Buy another", "It costs."),
             ),
@@ -57,7 +58,7 @@ def test_every_rendering_shows_every_part() -> None:
             "reboot now",
             "Needs root, reboot.",
             "Then check: no line",
-            "boot again",
+            "boot old",
         ):
             assert part in text
 
@@ -67,7 +68,7 @@ def test_without_details_a_step_is_its_title_and_commands() -> None:
     assert lines[2] == "1. Update the firmware (root, reboot, medium risk)"
     assert lines[3].endswith("x" * 90)
     assert lines[4:] == [
-        "   Until then: Boot with cwsr_enable=0 (root, low risk). Undo: boot again",
+        "   Until then: Boot with cwsr_enable=0 (root, low risk). Undo: boot old",
         "       reboot now",
         "   Or: Buy another",
         "     It costs.",

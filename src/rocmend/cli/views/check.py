@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rocmend import __version__
 from rocmend.cli.check import Check, InspectedWheel
 from rocmend.cli.views.choices import best_way, choice_card
@@ -18,7 +20,7 @@ from rocmend.cli.views.machine import value_text
 from rocmend.cli.views.plan import plan_blocks
 from rocmend.cli.views.wheel import service_card
 from rocmend.core.records import Severity
-from rocmend.core.units import time_text
+from rocmend.core.units import size_text, time_text
 from rocmend.machine.facts import Machine
 from rocmend.report.document import Block, Card, Code, Document, Link, Links, Pairs, Section, Text, Tone
 from rocmend.setup.shells import write
@@ -46,6 +48,11 @@ LABELS = {
 _SHOWN_CHOICES = 4
 _MANY_PROBES = 50
 _VERSION = f"rocmend {__version__}"
+
+
+def glance_text(key: str, value: Any) -> str:
+    """Return a fact's value as the head of a report has it: sizes in units alone."""
+    return size_text(value) if key.endswith("_bytes") and isinstance(value, int) else value_text(key, value)
 
 
 def check_report(check: Check, machine: Machine) -> Document:
@@ -135,7 +142,7 @@ def _title(check: Check) -> str:
 
 
 def _machine(check: Check) -> Pairs:
-    rows = ((LABELS[key], value_text(key, fact.value), fact.source) for key, fact in check.facts.items())
+    rows = ((LABELS[key], glance_text(key, fact.value), fact.source) for key, fact in check.facts.items())
     return Pairs((*machine_rows(check.diagnosis), *rows))
 
 

@@ -148,7 +148,7 @@ def _gpu_text(gpu: GpuSummary) -> tuple[str, str]:
         f"{gpu.compute_units} CU" if gpu.compute_units else "",
         f"wave{gpu.wavefront_size}" if gpu.wavefront_size else "",
         f"{size_text(gpu.memory_ceiling_bytes)} usable" if gpu.memory_ceiling_bytes else "",
-        f"{_three_digits(gpu.peak_fp16_tflops)} FP16 TFLOPS peak" if gpu.peak_fp16_tflops else "",
+        f"{_three_digits(gpu.peak_fp16_tflops)} FP16 TFLOPS at boost" if gpu.peak_fp16_tflops else "",
         f"{gpu.bandwidth_gb_s:g} GB/s" if gpu.bandwidth_gb_s else "",
     ]
     service = {
