@@ -33,7 +33,7 @@ from typing import Any
 
 from rocmend.codeobject.hip.toolchain import find_toolchain
 from rocmend.core.beneath import Beneath
-from rocmend.port.verify.definitions import definitions
+from rocmend.port.definitions.units import Builds
 
 ROOT = Path(__file__).parents[1]
 TARGETS = ("gfx942", "gfx1100", "gfx1201")
@@ -187,7 +187,7 @@ def built(
             asked = _STANDARD.search(text)
             old = asked is None or asked[0][-2:] in {"98", "03", "0x", "11", "14"}
             with Beneath(source) as tree:
-                macros = definitions(tree, unit)[0].defined
+                macros = Builds(tree).of_unit(unit)[0].defined
             folders = [one for one in _INCLUDE.findall(text) if not one.startswith("/")]
             argv = [
                 nvcc, "--ptx", "-w", "--expt-relaxed-constexpr", "--extended-lambda", "-arch", options.arch,

@@ -44,6 +44,7 @@ class Segment(msgspec.Struct, frozen=True):
     address: int
     size: int
     flags: int = 0
+    memory_size: int = 0
 
 
 class Section(msgspec.Struct, frozen=True):
@@ -56,6 +57,7 @@ class Section(msgspec.Struct, frozen=True):
     size: int
     link: int = 0
     entry_size: int = 0
+    address: int = 0
 
     @property
     def end(self) -> int:
@@ -140,8 +142,8 @@ def read_segments(reader: Reader, header: Header) -> tuple[Segment, ...]:
         )
     table = reader.read_exactly(header.segments_at, header.segment_count * _SEGMENT.size, "its program headers")
     return tuple(
-        Segment(kind, offset, address, size, flags)
-        for kind, flags, offset, address, _, size, _, _ in _SEGMENT.iter_unpack(table)
+        Segment(kind, offset, address, size, flags, memory_size)
+        for kind, flags, offset, address, _, size, memory_size, _ in _SEGMENT.iter_unpack(table)
     )
 
 
@@ -164,7 +166,7 @@ def read_sections(reader: Reader, header: Header) -> tuple[Section, ...]:
     table = reader.read_exactly(header.sections_at, count * _SECTION.size, "its section headers")
     raw = list(_SECTION.iter_unpack(table))
     names = _section_names(reader, raw, names_index)
-    return tuple(Section(_name(names, row[0]), row[1], row[2], row[4], row[5], row[6], row[9]) for row in raw)
+    return tuple(Section(_name(names, row[0]), row[1], row[2], row[4], row[5], row[6], row[9], row[3]) for row in raw)
 
 
 def _section_names(reader: Reader, raw: list[tuple[int, ...]], index: int) -> bytes:

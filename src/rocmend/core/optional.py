@@ -27,6 +27,7 @@ INSTALL = {
     "safetensors": _MLX,
     "ziglang": "pip install 'rocmend[compile]'",
     "clang": "pip install 'rocmend[compile]'",
+    "rocm": "pip install 'rocmend[emulate]'",
     "lightkube": "pip install 'rocmend[k8s]'",
 }
 """What to do where a package (by the name that it is imported as) is not there, of an installation from an index."""

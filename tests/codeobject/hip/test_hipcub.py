@@ -183,16 +183,17 @@ void exchanged() {
 template <int Threads>
 void warp() {
   simt::launch(1, {128, 1, 1}, [&] {
-    const int n = threadIdx.x, first = n / Threads * Threads;
+    const int n = threadIdx.x, own = n % WAVE, first = n - own % Threads;
+    const bool whole = own / Threads < WAVE / Threads;  // the rest of a wavefront is no logical warp
     typename hipcub::WarpReduce<double, Threads>::TempStorage reduce;
     typename hipcub::WarpScan<int, Threads>::TempStorage scan;
     const double sum = hipcub::WarpReduce<double, Threads>(reduce).Sum(n + 0.5);
-    if (n == first) check(sum == Threads * (first + (Threads - 1) / 2.0 + 0.5), "WarpReduce");
+    if (n == first && whole) check(sum == Threads * (first + (Threads - 1) / 2.0 + 0.5), "WarpReduce");
     const double least = hipcub::WarpReduce<double, Threads>(reduce).Reduce(-n, hipcub::Min(), Threads - 1);
-    if (n == first) check(least == -(first + Threads - 2), "WarpReduce of some");
+    if (n == first && whole) check(least == -(first + Threads - 2), "WarpReduce of some");
     int out, total;
     hipcub::WarpScan<int, Threads>(scan).ExclusiveSum(1, out, total);
-    check(out == n - first && total == Threads, "WarpScan");
+    check(!whole || (out == n - first && total == Threads), "WarpScan");
   });
 }
 
@@ -219,6 +220,8 @@ int main() {
   exchanged<64, 4>();
   exchanged<100, 3>();
   warp<8>();
+  warp<12>();
+  warp<24>();
   warp<32>();
   warp<HIPCUB_DEVICE_WARP_THREADS>();
   std::printf("all");
@@ -295,3 +298,35 @@ def test_lds_that_a_block_does_not_have_is_an_error(tools: Toolchain) -> None:
     made = compile_hip(TIMESLICED, "gfx942", toolchain=tools)
     assert isinstance(made, HipFailure), made
     assert "69632" in made.message
+
+
+WARP = b"""#include <hip/hip_runtime.h>
+#include <hipcub/hipcub.hpp>
+__global__ void k(float* x) {
+  using Warp = hipcub::%s<float, %d>;
+  __shared__ typename Warp::TempStorage storage;
+  float value = x[threadIdx.x];
+  %s
+  x[threadIdx.x] = value;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [("WarpReduce", b"Warp(storage).Sum(value);"), ("WarpScan", b"Warp(storage).InclusiveSum(value, value);")],
+)
+def test_a_logical_warp_is_no_wider_than_the_wavefront(name: str, call: bytes, tools: Toolchain) -> None:
+    """The library refuses it, traps or computes nothing, by its version."""
+    narrow = compile_hip(WARP % (name.encode(), 64, call), "gfx1100", toolchain=tools)
+    assert isinstance(narrow, HipFailure), narrow
+    assert "at most as many threads as the wavefront" in narrow.message
+    assert isinstance(compile_hip(WARP % (name.encode(), 64, call), "gfx942", toolchain=tools), HipObject)
+
+
+def test_a_logical_warp_of_another_size_takes_lds(tools: Toolchain) -> None:
+    made = compile_hip(
+        WARP % (b"WarpScan", 24, b"Warp(storage).InclusiveSum(value, value);"), "gfx1100", toolchain=tools
+    )
+    assert isinstance(made, HipObject), made
+    assert made.kernels[0].lds_bytes == 24 * 4

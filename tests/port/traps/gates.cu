@@ -312,3 +312,108 @@ constexpr int kNewest = 90;
 void check(cudaDeviceProp p) {
   if (p.major * 10 + p.minor > kNewest) exit(1);  //! CU47 manual
 }
+//// capability_by_a_macro
+#define CC(p) ((p).major * 10 + (p).minor)
+void run(cudaDeviceProp p) {
+  if (CC(p) >= 80) fast();  //! CU47 manual
+  else slow();
+}
+//// capability_by_a_macro_of_others
+#define CC(p) ((p).major * 10 + (p).minor)  //! CU47 manual
+cudaDeviceProp properties();
+//// capability_by_a_macro_of_versions
+#define CC(p) ((p).major * 10 + (p).minor)
+struct Version {
+  int major, minor;
+};
+bool newer(Version v, cudaDeviceProp p) { return CC(v) >= 80; }
+//// capability_by_a_name
+#define SM (properties.major * 100 + properties.minor * 10)
+void run(cudaDeviceProp properties) {
+  if (SM < 700) std::abort();  //! CU47 note
+  if (SM > 900) std::abort();  //! CU47 manual
+}
+//// capability_compared_by_a_macro
+#define HOPPER(p) ((p).major == 9)  //! CU47 manual
+void run(cudaDeviceProp p) {
+  if (HOPPER(p)) hopper();
+}
+//// capability_by_a_macro_of_a_macro
+#define MAJOR(p) (p).major
+#define HOPPER(p) (MAJOR(p) == 9)  //! CU47 manual
+void run(cudaDeviceProp p) {
+  if (HOPPER(p)) hopper();
+}
+//// capability_by_a_function_too_old
+#include <cstdlib>
+static int version(cudaDeviceProp p) { return p.major * 10 + p.minor; }
+void check(cudaDeviceProp p) {
+  if (version(p) < 70) exit(1);  //! CU47 note
+  if (version(p) > 90) exit(1);  //! CU47 manual
+}
+//// capability_in_a_logarithm
+#include <cmath>
+double weight(cudaDeviceProp p) { return log(p.major * 2.0); }  //! CU47 manual
+//// capability_in_a_list
+#include <vector>
+void fill(std::vector<int>& list, cudaDeviceProp p) {
+  list.insert(list.end(), p.major);  //! CU47 manual
+}
+//// capability_in_a_set
+#include <set>
+void fill(std::set<int>& seen, cudaDeviceProp p) { seen.insert(p.major); }  //! CU47 manual
+//// capability_in_a_fingerprint
+void mark(cudaDeviceProp p) { fingerprint(p.major); }  //! CU47 manual
+//// capability_logged
+void show(cudaDeviceProp p) {
+  spdlog::info("sm {}{}", p.major, p.minor);
+  LOG(INFO) << "major " << p.major;
+}
+//// capability_prints_and_acts
+#include <cstdio>
+void run(cudaDeviceProp p) {
+  if (p.major >= 8) {  //! CU47 manual
+    printf("fast\n");
+    fast = true;
+  }
+}
+//// capability_prints_and_runs
+#include <cstdio>
+void run(cudaDeviceProp p) {
+  if (p.major < 7) {  //! CU47 manual
+    printf("slow\n");
+    return slow();
+  }
+  fast();
+}
+//// capability_prints_and_runs_in_a_line
+#include <cstdio>
+void run(cudaDeviceProp p) {
+  if (p.major >= 8) printf("fast\n"), fast();  //! CU47 manual
+}
+//// capability_warns
+#include <cstdio>
+#include <iostream>
+int run(cudaDeviceProp p) {
+  if (p.major < 8) printf("slow\n");  //! CU47 note
+  if (p.major >= 8) {  //! CU47 note
+    if (verbose) std::cout << "fast" << std::endl;
+  }
+  if (p.major < 6) {  //! CU47 note
+    std::cerr << "too old" << std::endl;
+    return 1;
+  }
+  return 0;
+}
+//// capability_below_what_is_asked
+void check(cudaDeviceProp p, int least) {
+  TORCH_CHECK(p.major >= least, "too old");  //! CU47 manual
+}
+//// capability_checks_and_acts
+#include <cassert>
+void run(cudaDeviceProp p) {
+  if (p.major < 8) {  //! CU47 manual
+    assert(ready);
+    slow();
+  }
+}

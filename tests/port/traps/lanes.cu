@@ -600,3 +600,110 @@ __global__ void k(const int* in, int* out) {
   else v = __shfl_sync(~0u, v, 1);  //! CU01
   out[threadIdx.x] = v;
 }
+//// lockstep_with_barriers_for_cuda_alone
+template <typename T>
+__device__ void least(T* dists, int* at, const size_t tid) {
+  if (dists[tid] > dists[tid + 32]) {  //! CU32 manual
+    at[tid] = at[tid + 32];
+    dists[tid] = dists[tid + 32];
+  }
+#if !defined(USE_ROCM)
+  __syncwarp();
+#endif
+  if (dists[tid] > dists[tid + 16]) {
+    at[tid] = at[tid + 16];
+    dists[tid] = dists[tid + 16];
+  }
+#if !defined(USE_ROCM)
+  __syncwarp();
+#endif
+  if (dists[tid] > dists[tid + 8]) {
+    at[tid] = at[tid + 8];
+    dists[tid] = dists[tid + 8];
+  }
+}
+//// lockstep_of_volatile_pairs
+template <typename T>
+__device__ void least(volatile T* dists, volatile int64_t* at, const size_t tid) {
+  if (dists[tid] > dists[tid + 32]) {  //! CU32 note
+    at[tid] = at[tid + 32];
+    dists[tid] = dists[tid + 32];
+  }
+  if (dists[tid] > dists[tid + 16]) {
+    at[tid] = at[tid + 16];
+    dists[tid] = dists[tid + 16];
+  }
+}
+//// lockstep_of_a_volatile_and_another
+__device__ void least(volatile float* dists, int* at, int tid) {
+  if (dists[tid] > dists[tid + 32]) {  //! CU32 manual
+    dists[tid] = dists[tid + 32];
+    at[tid] = at[tid + 32];
+  }
+  if (dists[tid] > dists[tid + 16]) {
+    dists[tid] = dists[tid + 16];
+    at[tid] = at[tid + 16];
+  }
+}
+//// lockstep_in_code_for_rocm
+__global__ void k(const float* in, float* out) {
+  __shared__ float sums[64];
+  const int t = threadIdx.x;
+  sums[t] = in[t];
+  __syncthreads();
+#ifdef USE_ROCM
+  if (t < 32) {
+    sums[t] += sums[t + 32];  //! CU32 manual
+    sums[t] += sums[t + 16];
+  }
+#else
+  if (t < 32) {
+    sums[t] += sums[t + 32];
+    __syncwarp();
+    sums[t] += sums[t + 16];
+  }
+#endif
+  out[t] = sums[0];
+}
+//// lockstep_in_a_function_for_rocm
+#ifdef USE_ROCM
+__device__ void sum(float* sums, int t) {
+  sums[t] += sums[t + 16];  //! CU32 manual
+  sums[t] += sums[t + 8];
+}
+#endif
+//// lockstep_with_barriers_of_both
+__device__ void sum(float* sums, int t) {
+  if (sums[t] < sums[t + 16]) sums[t] = sums[t + 16];
+#ifdef USE_ROCM
+  __builtin_amdgcn_wave_barrier();
+#else
+  __syncwarp();
+#endif
+  if (sums[t] < sums[t + 8]) sums[t] = sums[t + 8];
+}
+//// lockstep_with_barriers_inside
+__device__ void sum(float* sums, int t) {
+  if (t < 16) {
+    sums[t] += sums[t + 16];
+    __threadfence_block();
+  }
+  if (t < 8) {
+    sums[t] += sums[t + 8];
+    __threadfence_block();
+  }
+}
+//// lockstep_in_a_loop_for_rocm
+__global__ void k(const float* in, float* out) {
+  __shared__ float sums[64];
+  const int t = threadIdx.x;
+  sums[t] = in[t];
+  __syncthreads();
+  for (int o = 16; o > 0; o >>= 1) {  //! CU32 manual
+    if (t < o) sums[t] += sums[t + o];
+#ifndef USE_ROCM
+    __syncwarp();
+#endif
+  }
+  out[t] = sums[0];
+}

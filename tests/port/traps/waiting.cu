@@ -350,3 +350,240 @@ __global__ void k(int* at, int* out) {
   while (atomicCAS(at, seen, seen + 1) != seen) seen = *at;
   out[threadIdx.x] = seen;
 }
+//// lock_released_after_the_loop
+__device__ void add(int* mutex, int* sum) {
+  bool leave = true;
+  while (leave) {  //! CU31 manual
+    if (atomicCAS(mutex, 0, 1) == 0) leave = false;
+  }
+  *sum += 1;
+  atomicExch(mutex, 0);
+}
+//// lock_released_after_the_loop_by_break
+__device__ void add(int* mutex, int* sum) {
+  while (true) {  //! CU31 manual
+    if (atomicExch(mutex, 1) == 0) {
+      *sum += 1;
+      break;
+    }
+  }
+  atomicExch(mutex, 0);
+}
+//// lock_released_after_the_loop_by_a_variable
+__device__ void add(int* locks, int row, int* sum) {
+  bool done = false;
+  do {  //! CU31 manual
+    int old = atomicCAS(&locks[row], 0, 1);
+    if (old == 0) {
+      sum[row] += 1;
+      done = true;
+    }
+  } while (!done);
+  locks[row] = 0;
+}
+//// lock_released_in_the_loop_by_a_store
+__device__ void add(volatile int* locks, int row, int* sum) {
+  bool done = false;
+  while (!done) {
+    if (atomicCAS((int*)&locks[row], 0, 1) == 0) {
+      sum[row] += 1;
+      __threadfence();
+      locks[row] = 0;
+      done = true;
+    }
+  }
+}
+//// lock_released_in_the_loop_by_a_function
+__device__ void unlock(int* mutex) { atomicExch(mutex, 0); }
+__device__ void add(int* mutex, int* sum) {
+  while (true) {
+    if (atomicCAS(mutex, 0, 1) == 0) {
+      *sum += 1;
+      unlock(mutex);
+      break;
+    }
+  }
+}
+//// slot_claimed_by_walking
+__device__ int claim(int* slots, int at, int size) {
+  bool done = false;
+  while (!done) {
+    if (atomicCAS(&slots[at], 0, 1) == 0) done = true;
+    else at = (at + 1) % size;
+  }
+  return at;
+}
+//// list_pushed_by_cas
+__device__ void push(int* head, int* next, int me) {
+  bool done = false;
+  while (!done) {
+    int seen = *head;
+    next[me] = seen;
+    if (atomicCAS(head, seen, me) == seen) done = true;
+  }
+}
+//// tries_end
+__device__ bool lock(int* mutex) {
+  bool taken = false;
+  for (int tries = 0; tries < 100 && !taken; ++tries) {
+    if (atomicCAS(mutex, 0, 1) == 0) taken = true;
+  }
+  return taken;
+}
+//// lock_of_libcu
+#include <cuda/atomic>  //! CU24 manual
+__device__ void lock(cuda::atomic<int, cuda::thread_scope_device>& mutex) {  //! CU24 manual, CU24 manual
+  while (mutex.exchange(1, cuda::memory_order_acquire) != 0) {  //! CU24 manual, CU31 manual
+  }
+}
+//// lock_of_libcu_by_reference
+#include <cuda/std/atomic>  //! CU24 manual
+__device__ void lock(int* mutex) {
+  cuda::std::atomic_ref<int> ref(*mutex);  //! CU24 manual
+  int expected = 0;
+  while (!ref.compare_exchange_weak(expected, 1)) {  //! CU31 manual
+    expected = 0;
+  }
+}
+//// sum_of_libcu
+#include <cuda/std/atomic>  //! CU24 manual
+__device__ void add(cuda::std::atomic<int>& sum) {  //! CU24 manual
+  int seen = sum.load();
+  while (!sum.compare_exchange_weak(seen, seen + 1)) {
+  }
+}
+//// flag_of_libcu
+#include <cuda/atomic>  //! CU24 manual
+__device__ cuda::atomic<int, cuda::thread_scope_device> ready;  //! CU24 manual, CU24 manual
+__global__ void k(int* out) {
+  while (ready != 1) {  //! CU31 manual
+  }
+  out[threadIdx.x] = 1;
+}
+//// flag_of_libcu_that_waits
+#include <cuda/atomic>  //! CU24 manual
+__device__ cuda::atomic<int, cuda::thread_scope_device> ready;  //! CU24 manual, CU24 manual
+__global__ void k(int* out) {
+  ready.wait(0);  //! CU31 manual
+  out[threadIdx.x] = 1;
+}
+//// semaphore_of_libcu
+#include <cuda/semaphore>  //! CU24 manual
+__device__ cuda::binary_semaphore<cuda::thread_scope_device> mutex(1);  //! CU24 manual, CU24 manual
+__global__ void k(int* sum) {
+  mutex.acquire();  //! CU31 manual
+  *sum += 1;
+  mutex.release();
+}
+//// semaphore_of_libcu_in_a_loop
+#include <cuda/semaphore>  //! CU24 manual
+__global__ void k(cuda::counting_semaphore<cuda::thread_scope_device>* free, int* sum) {  //! CU24 manual, CU24 manual
+  while (!free->try_acquire()) {  //! CU31 manual
+  }
+  *sum += 1;
+  free->release();
+}
+//// flag_with_a_clock
+#include <cstdio>
+__device__ int seen(const int* at) { return *(const volatile int*)at; }
+__global__ void k(const int* flag, int* out) {
+  long long start = clock64();
+  while (true) {  //! CU31 manual
+    int now = seen(flag);
+    if (now == 1) break;
+    if (clock64() - start > 1000000) {
+      printf("timeout\n");
+      __trap();
+    }
+  }
+  out[threadIdx.x] = 1;
+}
+//// flag_with_a_clock_in_the_loop
+#include <cstdio>
+__global__ void k(volatile int* flag, int* out) {
+  long long start = clock64();
+  while (*flag == 0) {  //! CU31 manual
+    if (clock64() - start > 1000000) {
+      printf("block %d\n", blockIdx.x);
+      out[0] = -1;
+      return;
+    }
+  }
+  out[threadIdx.x] = 1;
+}
+//// lock_with_a_clock
+__device__ bool lock(int* mutex) {
+  const long long start = clock64();
+  do {  //! CU31 manual
+    if (clock64() - start > 1000000) return false;
+  } while (atomicCAS(mutex, 0, 1) != 0);
+  return true;
+}
+//// delay_by_a_clock
+__device__ void delay(long long cycles) {
+  long long start = clock64();
+  while (clock64() - start < cycles) {
+  }
+}
+//// delay_by_a_clock_and_break
+__global__ void k(int* out) {
+  long long start = clock64();
+  for (;;) {
+    if (clock64() - start > 1000) break;
+    __nanosleep(100);  //! CU17
+  }
+  out[threadIdx.x] = 1;
+}
+//// grid_barrier_by_a_counter
+__device__ int arrived = 0;
+__device__ void everywhere(int goal) {
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    atomicAdd(&arrived, 1);
+    while (arrived != goal) {  //! CU31 manual
+    }
+  }
+  __syncthreads();
+}
+//// grid_barrier_of_all_threads
+__global__ void k(unsigned* arrived, unsigned threads) {
+  atomicInc(arrived, threads);
+  while (atomicAdd(arrived, 0u) % threads != 0) {  //! CU31 manual
+  }
+}
+//// grid_barrier_by_a_generation
+__device__ unsigned count, generation;
+__device__ void everywhere() {
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    unsigned own = atomicAdd(&generation, 0);
+    if (atomicAdd(&count, 1) == gridDim.x - 1) {
+      count = 0;
+      atomicAdd(&generation, 1);
+    } else {
+      while (atomicAdd(&generation, 0) == own) {  //! CU31 manual
+      }
+    }
+  }
+  __syncthreads();
+}
+//// turn_of_a_block
+__global__ void k(int* turn, int* out) {
+  if (threadIdx.x == 0) {
+    int spins = 0;
+    while (atomicCAS(turn, blockIdx.x, blockIdx.x) != blockIdx.x) {  //! CU31 manual
+      __nanosleep(40);  //! CU17
+      ++spins;
+    }
+    *out += 1;
+    atomicAdd(turn, 1);
+  }
+}
+//// global_counter_that_is_worked_on
+__device__ int left;
+__global__ void k(int* out) {
+  while (left > 0) {
+    int mine = atomicSub(&left, 1);
+    if (mine > 0) out[mine] = 1;
+  }
+}

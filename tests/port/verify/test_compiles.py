@@ -184,7 +184,8 @@ def test_torchs_headers_are_found_where_a_header_without_cuda_includes_them(port
 def test_pytorchs_build_translates_sources_without_its_headers_too(tmp_path: Path) -> None:
     """A project that PyTorch builds for ROCm already: nothing is to be ported, and it compiles as it is."""
     (tmp_path / "setup.py").write_text(
-        "import torch\nfrom torch.utils.cpp_extension import CUDAExtension\nfor_rocm = torch.version.hip is not None\n"
+        "import torch\nfrom setuptools import setup\nfrom torch.utils.cpp_extension import CUDAExtension\n"
+        "for_rocm = torch.version.hip is not None\nsetup(name='k', ext_modules=[CUDAExtension('k', ['k.cu'])])\n"
     )
     (tmp_path / "k.cu").write_text(
         "#include <cuda_runtime.h>\n#ifdef __CUDACC__\n__global__ void k() {}\n#endif\n"

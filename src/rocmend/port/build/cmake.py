@@ -7,12 +7,12 @@ that are quoted, bracketed or bare, comments of one line or in brackets.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from rocmend.port.nesting import MOST_NESTED, NestingError
 
-__all__ = ["Argument", "Command", "commands"]
+__all__ = ["Argument", "Command", "commands", "unread_from"]
 
 
 class Argument(NamedTuple):
@@ -69,6 +69,13 @@ _PAIRED = re.compile(r"\A(\w+)_(?:ROCM|HIP)\Z")
 def commands(text: str) -> tuple[Command, ...]:
     """Return the commands of a file; what follows something that is no CMake is left out."""
     return tuple(_settled(list(_parsed(text))))
+
+
+def unread_from(text: str, found: Sequence[Command]) -> int | None:
+    """Return where something begins that is no CMake, so that the commands end there; None where all were read."""
+    last = found[-1].end if found else 3 if text.startswith("\xef\xbb\xbf") else 0
+    at = _skipped(text, last)
+    return at if at < len(text) else None
 
 
 def _skipped(text: str, at: int) -> int:

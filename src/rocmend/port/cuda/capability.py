@@ -8,12 +8,13 @@ from typing import NamedTuple
 
 from rocmend.port.cuda.conditions import evaluated
 from rocmend.port.cuda.constants import constant
-from rocmend.port.cuda.declarations import Declaration
+from rocmend.port.cuda.declarations import Declaration, Macro
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.lexer import Kind
+from rocmend.port.cuda.operands import call_start, callee, object_start, operand_start
 from rocmend.port.cuda.structure import Argument, Call
 
-__all__ = ["AMD", "Capabilities", "Use"]
+__all__ = ["AMD", "Capabilities", "Use", "prints"]
 
 AMD: tuple[tuple[int, int], ...] = ((9, 0), (9, 4), (9, 5), (10, 3), (11, 0), (11, 5), (12, 0))
 """What HIP reports as major and minor: the numbers of gfx90a, gfx942, gfx950, gfx1030, gfx1100, gfx1151 and gfx1200."""
@@ -27,16 +28,24 @@ _CASTS = frozenset(b"int unsigned size_t int64_t uint32_t int32_t long short flo
 _HOLDS = frozenset(b"make_pair make_tuple pair tuple tie get min max make_int2".split())
 """Functions that give what they are given."""
 _PRINTS = re.compile(
-    rb"\w*(?:printf|print|cout|cerr|clog|puts|LOG\w*|log|info|debug|warn|trace|error|WARN\w*|INFO\w*)"
-    rb"|_ConvertSMVer2\w+|to_string|format|sprintf|snprintf|str|append|insert"
+    rb"(?:\w+_)?(?:\w{0,3}printf|print(?:ln)?|cout|cerr|clog|puts|LOG\w*|WARN\w*|INFO\w*)|perror|_ConvertSMVer2\w+"
 )
+_MAY_PRINT = re.compile(rb"(?:\w+_)?(?:log|info|debug|warn|trace|error)|append|insert")
+"""Functions that print where they are given a text: ``log`` is one of numbers too, ``insert`` one of lists."""
 _TEXTS = frozenset(b"to_string format sprintf snprintf str append insert StrCat".split())
 """Functions that make texts, which are printed or name an architecture."""
 _ARCHITECTURE = re.compile(rb"\bsm_|compute_|-arch|--gpu-arch|gencode")
 _STREAMS = frozenset((b"cout", b"cerr", b"clog", b"LOG"))
-_NO_CALLS = frozenset(b"if while for switch return sizeof".split())
 _MOST_FOLLOWED = 256
 """Variables and functions of one file."""
+
+
+def prints(file: CudaFile, name: bytes, opened: int) -> bool:
+    """Tell whether a call, by its name and its bracket's index, prints what it is given, or adds it to a text."""
+    if _PRINTS.fullmatch(name):
+        return True
+    last = file.partner.get(opened, opened)
+    return bool(_MAY_PRINT.fullmatch(name)) and any(one.kind == Kind.STRING for one in file.tokens[opened:last])
 
 
 class Use(NamedTuple):
@@ -76,6 +85,7 @@ class Capabilities:
         self._of: dict[int, int] = {}  # the origin of each atom that stands for a variable or a function
         self._open: dict[int, bool] = {}  # origins outside of which the value may be used too, and whether it decides
         self._followed: set[int] = set()
+        self._expands: set[int] = set()  # directives that define macros
         if _ASKS.search(file.data):
             self._read()
 
@@ -107,8 +117,15 @@ class Capabilities:
     def _text(self, at: int) -> bytes:
         return self.tokens[at].text if 0 <= at < len(self.tokens) else b""
 
+    def _beside(self, first: int, last: int) -> tuple[bytes, bytes]:
+        """Return what stands before and after an expression; nothing where a directive begins or ends there."""
+        world = self.tokens[first].directive
+        inside = [0 <= at < len(self.tokens) and self.tokens[at].directive == world for at in (first - 1, last)]
+        return self._text(first - 1) if inside[0] else b"", self._text(last) if inside[1] else b""
+
     def _read(self) -> None:
         pending = [*self._members(), *self._asked()]
+        self.atoms = {atom.first: atom for atom in pending}
         seen: set[int] = set()
         while pending:  # variables first: an expression is known when all of its parts are
             atom = pending.pop()
@@ -127,24 +144,9 @@ class Capabilities:
     def _members(self) -> Iterator[_Atom]:
         for index in self.file.names(b"major", b"minor"):
             if self._text(index - 1) in (b".", b"->") and self._text(index + 1) not in (b"(", b"="):
-                first = self._object(index - 1)
+                first = object_start(self.file, index - 1)
                 if self._is_device(first, index - 1):
                     yield _Atom(first, index + 1, _MAJORS if self.tokens[index].text == b"major" else _MINORS)
-
-    def _object(self, dot: int) -> int:
-        """Return the index of the first token of the object whose member is taken."""
-        at = dot - 1
-        while at > 0:
-            closes = self._text(at) in (b")", b"]") and at in self.file.partner
-            if closes:
-                opened = self.file.partner[at]
-                if self.tokens[opened - 1].kind != Kind.NAME or self._text(opened - 1) in _NO_CALLS:
-                    return opened
-                at = opened - 1
-            if self._text(at - 1) not in (b".", b"->", b"::"):
-                return at
-            at -= 2 if self.tokens[at - 2].kind == Kind.NAME or self._text(at - 2) in (b")", b"]") else 1
-        return max(at, 0)
 
     def _is_device(self, first: int, dot: int) -> bool:
         """Tell whether an object may be a device's properties: it is not declared as something else."""
@@ -194,8 +196,12 @@ class Capabilities:
     def _kept(self, atom: _Atom) -> Iterator[_Atom]:
         """Yield the uses of the variable or function that a capability is given to."""
         first, last = self._expression(atom)
-        left, right = self._text(first - 1), self._text(last)
+        left, right = self._beside(first, last)
         if left in _COMPARISONS or right in _COMPARISONS | {b"?"} | _LOGIC:
+            return
+        macro = self._macro_around(first)
+        if macro is not None and (macro.first, macro.last) == (first, last):
+            yield from self._expanded(macro, atom.first, self._values(first, last))
             return
         if left == b"return":
             function = self.file.function_at(self.tokens[first].start)
@@ -215,6 +221,35 @@ class Capabilities:
             if given and self._text(first - 3) not in (b".", b"->"):
                 yield from self._variable(name, self._values(first, last), atom.first)
 
+    def _macro_around(self, at: int) -> Macro | None:
+        """Return the macro in whose body an index stands."""
+        number = self.tokens[at].directive
+        if number < 0:
+            return None
+        macros = self.file.macros.get(self._text(self.file.directives[number].first + 2), ())
+        return next((one for one in macros if one.directive == number), None)
+
+    def _expanded(self, macro: Macro, origin: int, values: tuple[int, ...] | None) -> Iterator[_Atom]:
+        """Yield the uses of a macro that stands for a capability."""
+        if macro.directive in self._expands or len(self._expands) > _MOST_FOLLOWED:
+            return
+        self._expands.add(macro.directive)
+        used = [at for at in self.file.names(macro.name.text) if self.tokens[at].directive != macro.directive]
+        ends = {at: at + 1 for at in used}
+        if macro.parameters is not None:
+            calls = [one for one in self.file.calls(macro.name.text) if one.at in ends]
+            ends = {one.at: one.closed + 1 for one in calls if all(self._may_be_device(given) for given in one.args)}
+        if ends or not used:
+            self._open.setdefault(origin, False)
+        for at, end in ends.items():
+            self._of[at] = origin
+            yield _Atom(at, end, values)
+
+    def _may_be_device(self, given: Argument) -> bool:
+        """Tell whether a macro's argument may be a device's properties: it is no variable of another type."""
+        alone = given.last - given.first == 1 and self.tokens[given.first].kind == Kind.NAME
+        return not alone or self._is_device(given.first, given.first + 1)
+
     def _values(self, first: int, last: int) -> tuple[int, ...] | None:
         found = [self.value(first, last, sample) for sample in range(len(AMD))]
         return tuple(one for one in found if one is not None) if None not in found else None
@@ -222,25 +257,29 @@ class Capabilities:
     def _expression(self, atom: _Atom) -> tuple[int, int]:
         """Return the arithmetic, casts and brackets around a capability."""
         first, last = atom.first, atom.last
+        macro = self._macro_around(first)
+        body = -1 if macro is None else macro.first
         for _ in range(64):
             before = first, last
-            if self._text(last) == b"." and self._text(last + 2) != b"(":  # of a pair
+            left, right = self._beside(first, last)
+            if right == b"." and self._text(last + 2) != b"(":  # of a pair
                 last += 2
-            if self._text(last) in _ARITHMETIC:
+            elif right in _ARITHMETIC:
                 last = self._operand_end(last + 1)
-            if self._text(first - 1) in _ARITHMETIC:
-                first = self._operand_start(first - 2)
-            if self._text(first - 1) == b")" and self._text(first - 2) in _CASTS:
+            if left in _ARITHMETIC:
+                first = operand_start(self.file, first - 2)
+            elif left == b")" and self._text(first - 2) in _CASTS:
                 first = self.file.partner.get(first - 1, first)
             opened = first - 1
-            if self._text(opened) in (b"(", b",") or self._text(opened) == b"{":
+            if self._beside(first, last)[0] in (b"(", b",", b"{"):
                 opened = self._opened(first)
-                callee = self._callee(opened)
+                begins = opened == body  # a macro's name stands before it, which is not called
+                name = b"" if begins else callee(self.file, opened)
                 closed = self.file.partner.get(opened, -1)
                 alone = opened == first - 1 and closed == last
                 given = self._text(opened) == b"{" and self._text(opened - 1) in (b"=", b"return")
-                if closed >= last and (given or callee in _HOLDS | _CASTS or (alone and callee == b"")):
-                    first, last = self._call_start(opened), closed + 1
+                if closed >= last and (given or name in _HOLDS | _CASTS or (alone and name == b"")):
+                    first, last = opened if begins else call_start(self.file, opened), closed + 1
             if (first, last) == before:
                 break
         return first, last
@@ -248,37 +287,6 @@ class Capabilities:
     def _opened(self, at: int) -> int:
         """Return the index of the bracket that an argument stands in; -1 where there is none."""
         return self.file.outline.around[at]
-
-    def _callee(self, opened: int) -> bytes:
-        """Return the name before a bracket; nothing for brackets of an expression, ``?`` for what has no name."""
-        if opened < 0:
-            return b"?"
-        if self._text(opened) == b"{":
-            return self._text(opened - 1) if self.tokens[opened - 1].kind == Kind.NAME else b"?"
-        before = opened - 1
-        if self._text(before) == b">":
-            depth = 0
-            while before > 0 and opened - before < 64:
-                depth += (self._text(before) == b">") - (self._text(before) == b"<")
-                if depth == 0:
-                    break
-                before -= 1
-            name = self._text(before - 1)
-            return b"int" if name == b"static_cast" else name
-        if self.tokens[before].kind == Kind.NAME:
-            return self._text(before)
-        return b"" if self.tokens[before].text not in (b"]", b")") else b"?"
-
-    def _call_start(self, opened: int) -> int:
-        at = opened
-        if self._text(at - 1) == b">":
-            while at > 0 and self._text(at) != b"<":
-                at -= 1
-        if self.tokens[at - 1].kind == Kind.NAME and self._text(at - 1) not in _NO_CALLS:
-            at -= 1
-            while self._text(at - 1) == b"::":
-                at -= 2
-        return at
 
     def _operand_end(self, at: int) -> int:
         atom = self.atoms.get(at)
@@ -291,18 +299,10 @@ class Capabilities:
             at += 2
         return self.file.partner[at] + 1 if self._text(at) in (b"(", b"[") and at in self.file.partner else at
 
-    def _operand_start(self, at: int) -> int:
-        if self._text(at) in (b")", b"]") and at in self.file.partner:
-            at = self.file.partner[at]
-            at -= self.tokens[at - 1].kind == Kind.NAME
-        while self._text(at - 1) in (b".", b"->", b"::"):
-            at -= 2
-        return at
-
     def _use(self, atom: _Atom) -> None:
         """Record what is done with a capability."""
         first, last = self._expression(atom)
-        left, right = self._text(first - 1), self._text(last)
+        left, right = self._beside(first, last)
         origin = self._of.get(atom.first)
         how, where = "", (0, 0)
         if left in _COMPARISONS or right in _COMPARISONS:
@@ -326,16 +326,16 @@ class Capabilities:
 
     def _argument(self, first: int) -> str:
         opened = self._opened(first)
-        callee = self._callee(opened)
-        if callee in (b"switch", b"if", b"while"):
+        name = callee(self.file, opened)
+        if name in (b"switch", b"if", b"while"):
             return "chooses"
-        if callee in (b"", b"?", b"for"):
+        if name in (b"", b"?", b"for"):
             return "kept" if self._text(opened) == b"{" and self._text(opened - 1) in (b"=", b",", b"(", b"{") else ""
-        if callee in _TEXTS and self._text_compared(opened):
+        if name in _TEXTS and self._text_compared(opened):
             return "chooses"
-        if _PRINTS.fullmatch(callee):
-            return "named" if callee in _TEXTS and self._names_architecture(first, streams=False) else ""
-        declared = self.file.declaration_of(callee, self.tokens[opened - 1].start)
+        if name in _TEXTS - {b"append", b"insert"} or prints(self.file, name, opened):
+            return "named" if name in _TEXTS and self._names_architecture(first, streams=False) else ""
+        declared = self.file.declaration_of(name, self.tokens[opened - 1].start)
         if declared is not None and declared.at == opened - 1:
             return ""  # a variable that is followed
         return "kept"
@@ -345,7 +345,7 @@ class Capabilities:
         end = self.file.partner.get(opened, opened)
         if opened == end:
             return False
-        first, last = self._expression(_Atom(self._call_start(opened), end + 1, None))
+        first, last = self._expression(_Atom(call_start(self.file, opened), end + 1, None))
         return bool({self._text(first - 1), self._text(last)} & {b"==", b"!="})
 
     def _names_architecture(self, first: int, *, streams: bool) -> bool:
@@ -366,9 +366,9 @@ class Capabilities:
 
     def _side_start(self, at: int) -> int:
         """Return the index of the first token of the expression that ends at an index."""
-        start = self._operand_start(at)
+        start = operand_start(self.file, at)
         while self._text(start - 1) in _ARITHMETIC:
-            start = self._operand_start(start - 2)
+            start = operand_start(self.file, start - 2)
         return start
 
     def _side_end(self, at: int) -> int:

@@ -13,10 +13,12 @@ from rocmend.core.beneath import Beneath
 from rocmend.core.errors import DataError
 from rocmend.core.scratch import ScratchFolder
 from rocmend.port.cuda.conditions import SAYS_ROCM
+from rocmend.port.definitions.files import build_files, builds_above
 from rocmend.port.records import Change
-from rocmend.port.verify.compiles import SAYS_NOTHING, Made, compiled
+from rocmend.port.verify.compiles import compiled
 from rocmend.port.verify.job import Job, Progress
-from rocmend.port.verify.units import Unit, build_files, builds_above, closure, reached, units_of
+from rocmend.port.verify.made import SAYS_NOTHING, Made
+from rocmend.port.verify.units import Unit, closure, reached, units_of
 
 __all__ = ["Comparison", "Lost", "compared"]
 
@@ -120,7 +122,9 @@ def _refused(made: Sequence[Made], untold: Container[str]) -> Iterator[str]:
 
 
 def _good(made: Sequence[Made]) -> set[tuple[str, str]]:
-    return {(one.unit.path, one.target) for one in made if not isinstance(one.result, HipFailure)}
+    """Return what compiles for a target as each of the project's builds does."""
+    wrong = {(one.unit.path, one.target) for one in made if isinstance(one.result, HipFailure)}
+    return {(one.unit.path, one.target) for one in made} - wrong
 
 
 def _lost(made: Sequence[Made], good: set[tuple[str, str]], copy: Path) -> Iterator[Lost]:
@@ -133,7 +137,7 @@ def _lost(made: Sequence[Made], good: set[tuple[str, str]], copy: Path) -> Itera
 
 def _copied(job: Job, copy: Path, changes: Sequence[Change]) -> None:
     """Write the sources of a project and what says how they are built, with changes made."""
-    wanted = {*job.paths, *job.sources, *build_files(job.tree), *builds_above(job.tree, job.sources)}
+    wanted = {*job.paths, *job.sources, *build_files(job.tree), *builds_above(job.tree, job.sources), *job.builds.paths}
     made = {change.path: change.after for change in changes}
     with Beneath(copy) as tree:
         for path in sorted(wanted - made.keys()):

@@ -2,61 +2,41 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from rocmend.codeobject.hip import Failure, HipFailure, HipObject, Syntax, check_syntax, compile_hip, findings
+from rocmend.codeobject.hip import Failure, HipFailure, HipObject, Syntax, check_syntax, compile_hip
 from rocmend.codeobject.hip import Level as DiagnosticLevel
-from rocmend.codeobject.hip.headers import DECLARED, STAND_INS, how_to_get, is_of_nvidia
+from rocmend.codeobject.hip.headers import DECLARED
 from rocmend.codeobject.hip.toolchain import Toolchain, find_toolchain
 from rocmend.core.gfx import lookup
-from rocmend.core.records import Severity
+from rocmend.port.definitions.asked import undecided
 from rocmend.port.verify import units as found_units
-from rocmend.port.verify.definitions import definitions
 from rocmend.port.verify.execution import memory_limit
 from rocmend.port.verify.job import Job
-from rocmend.port.verify.records import Evidence, Level, Outcome
+from rocmend.port.verify.made import Made, Way, told
+from rocmend.port.verify.records import Level, Outcome
 from rocmend.port.verify.result import concluded, not_run
 from rocmend.port.verify.translated import TORCH, translated
-from rocmend.port.verify.units import Unit, folder_of_header, refused, relocatable, standard, targets_of, torch_folders
-
-__all__ = ["SAYS_NOTHING", "Made", "compiled", "run"]
-
-_LACKING = re.compile(
-    r"(?:undeclared identifier|no member named|no matching|unknown type name|no type named|no template)\b[^']*"
-    r"'[^']*(?:half|bfloat|bf16|__h[a-z]+\d?\b|\bh2?[a-z]+\b|Complex|group|tile|partition|coalesced|HIP_"
-    r"|hip(?:blas|sparse|solver|cub|rand|_fp8)|HIP(?:BLAS|SPARSE|SOLVER|CUB|RAND)|fp8)"
-    r"|no (?:member|type|template)\b.* in (?:namespace )?'(?:hipcub|thrust)\b"
+from rocmend.port.verify.units import (
+    Unit,
+    closure,
+    folder_of_header,
+    refused,
+    relocatable,
+    standard,
+    targets_of,
+    torch_folders,
 )
-"""Errors that a header gives which lacks a name, for names of the kinds that rocmend's own headers have."""
 
-SAYS_NOTHING = {Failure.TIMED_OUT, Failure.UNREADABLE, Failure.OUT_OF_MEMORY}
-"""Reasons that are not the source's."""
+__all__ = ["compiled", "run"]
 
-_SHOWN = 3
 _ROUNDS = 16
 """Folders of headers that are looked for in the project, one after the other, for one unit."""
-
-
-class Made(NamedTuple):
-    """What one unit came to for one target.
-
-    Args:
-        unit: The unit.
-        target: The gfx target; empty for the host's side.
-        result: The code object, or why there is none.
-        elsewhere: The first file that errors are in, where all of them are in headers of others; empty otherwise.
-    """
-
-    unit: Unit
-    target: str
-    result: HipObject | HipFailure | Syntax
-    elsewhere: str = ""
 
 
 def run(job: Job) -> Level:
@@ -67,19 +47,16 @@ def run(job: Job) -> Level:
     tools = find_toolchain()
     targets = targets_of(job)
     made = compiled(job, units, targets, tools, "compile")
-    absent = _absent(made)
-    evidence = [one for each in made if each.unit.path not in absent for one in _evidence(each)]
-    evidence += _missing(absent)
-    evidence += [_stand_ins(made)] if any(_used(one) for one in made) else []
+    absent, evidence = told(made, job.sources)
     broken = {one.subject for one in evidence if one.outcome is Outcome.BROKEN}
     unknown = {one.subject for one in evidence if one.outcome is Outcome.UNKNOWN} - broken
     unknown = (unknown - {name for names in absent.values() for name in names}) | absent.keys()
     sizes = ", ".join(f"{name} (wave{lookup(name).wavefront_default})" for name in targets)
     good = len(units) - len(broken) - len(unknown)
     rest = [f"{len(broken)} do not" if broken else "", f"{len(unknown)} could not be checked" if unknown else ""]
-    told = "".join(f", {each}" for each in rest if each)
-    summary = f"{good} of {len(units)} translation units compile for {sizes}, with {tools.name}{told}."
-    declared = sorted({name for one in made for name in _used(one) if name.startswith(DECLARED)})
+    counts = "".join(f", {each}" for each in rest if each)
+    summary = f"{good} of {len(units)} translation units compile for {sizes}, with {tools.name}{counts}."
+    declared = sorted({name for one in made for name in one.result.stand_ins if name.startswith(DECLARED)})
     if declared:
         summary += f" Calls of ROCm's libraries on the host are not proven: {', '.join(declared)} are rocmend's own."
     return concluded(evidence, summary)
@@ -104,7 +81,7 @@ def compiled(  # noqa: PLR0913  a run is told what to compile, for what and how
     work = _Work(job, tools, root, torch, standard(job.tree), generate, relocatable(job.tree))
     tasks: list[Callable[[], Made]] = []
     for unit in units:
-        tasks += [_task(work, unit, target) for target in (("", *targets) if generate else targets)]
+        tasks += [_task(work, way) for way in _ways(job, unit, ("", *targets) if generate else targets)]
     made = []
     with ThreadPoolExecutor(job.jobs) as pool:  # each waits for a process of its own
         for done, one in enumerate(pool.map(lambda task: task(), tasks)):
@@ -123,12 +100,21 @@ class _Work(NamedTuple):
     relocatable: bool
 
 
-def _task(work: _Work, unit: Unit, target: str) -> Callable[[], Made]:
+def _ways(job: Job, unit: Unit, targets: Sequence[str]) -> Iterator[Way]:
+    """Yield how a unit is compiled: as each of the project's builds does, for each target."""
+    builds = job.builds.of_unit(unit.path)
+    sources = [job.known[path] for path in closure(unit.path, job.known)]
+    for macros in builds:
+        unsure = undecided(macros, sources)
+        yield from (Way(unit, target, macros, unsure, len(builds) > 1) for target in targets)
+
+
+def _task(work: _Work, way: Way) -> Callable[[], Made]:
     def made() -> Made:
-        result = _compile(work, unit, target)
+        result = _compile(work, way.unit, way.target, way.macros.over(way.unit.defines))
         if not isinstance(result, HipFailure):
-            return Made(unit, target, result)
-        return Made(unit, target, _as_named(work, result), _as_named_file(work, _elsewhere(work, result)))
+            return Made(way, result)
+        return Made(way, _as_named(work, result), _as_named_file(work, _elsewhere(work, result)))
 
     return made
 
@@ -169,21 +155,7 @@ def _elsewhere(work: _Work, failure: HipFailure) -> str:
     return seen
 
 
-def _compile(work: _Work, unit: Unit, target: str) -> HipObject | HipFailure | Syntax:
-    """Compile a unit as each of the project's builds does; return the first failure, or else the first result."""
-    ways = definitions(work.job.tree, unit.path)
-    made = [_compile_with(work, unit, target, ways[0].over(unit.defines))]
-    for way in ways[1:]:
-        if isinstance(made[-1], HipFailure):
-            break
-        made.append(_compile_with(work, unit, target, way.over(unit.defines)))
-    last = made[-1]
-    if isinstance(last, HipFailure) and len(ways) > 1:
-        return msgspec.structs.replace(last, message=f"{last.message} (Built as in {ways[len(made) - 1].build}.)")
-    return made[0]
-
-
-def _compile_with(work: _Work, unit: Unit, target: str, defines: Mapping[str, str]) -> HipObject | HipFailure | Syntax:
+def _compile(work: _Work, unit: Unit, target: str, defines: Mapping[str, str]) -> HipObject | HipFailure | Syntax:
     """Compile a unit with macros; a header that the project has somewhere is looked for there."""
     job = work.job
     reason = refused(job, unit)
@@ -244,114 +216,3 @@ _LEAST_MEMORY_BYTES = 2 << 30
 
 _ANY = "gfx942"
 """The host's side is the same for every target, but clang wants one to be named."""
-
-
-# -- evidence ----------------------------------------------------------------------------------------------------------
-
-
-def _absent(made: Sequence[Made]) -> dict[str, tuple[str, ...]]:
-    """Return the units of which nothing can be said because headers are not installed, each with those headers."""
-    lacking: dict[str, set[str]] = {}
-    decided: set[str] = set()
-    for one in made:
-        failure = one.result if isinstance(one.result, HipFailure) else None
-        headers = failure.missing_headers if failure and failure.reason is Failure.MISSING_HEADER else ()
-        if headers and (one.elsewhere or not any(is_of_nvidia(header) for header in headers)):
-            lacking.setdefault(one.unit.path, set()).update(headers)
-        elif failure is not None:
-            decided.add(one.unit.path)
-    return {path: tuple(sorted(names)) for path, names in lacking.items() if path not in decided}
-
-
-def _missing(absent: Mapping[str, tuple[str, ...]]) -> list[Evidence]:
-    """Say once of each header that is not installed how to get it, and which units wait for it."""
-    units: dict[str, list[str]] = {}
-    for path, headers in absent.items():
-        for header in headers:
-            units.setdefault(header, []).append(path)
-    found = []
-    for header, paths in sorted(units.items()):
-        shown = ", ".join(paths[:_SHOWN]) + (f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else "")
-        detail = f"{how_to_get(header)} It is needed by {shown}."
-        found.append(Evidence(header, Outcome.UNKNOWN, detail, data={"units": paths}))
-    return found
-
-
-def _evidence(made: Made) -> list[Evidence]:
-    path, target = made.unit.path, made.target
-    size = lookup(target).wavefront_default if target else 0
-    result = made.result
-    if isinstance(result, HipFailure):
-        return [_failure(made, result, size)]
-    if isinstance(result, Syntax):
-        return [Evidence(path, Outcome.HOLDS, "the host code compiles", time_ms=result.time_ms)]
-    figures = {
-        "kernels": [
-            {
-                "name": kernel.name,
-                "wavefront_size": kernel.wavefront_size,
-                "vgprs": kernel.vgprs,
-                "sgprs": kernel.sgprs,
-                "lds_bytes": kernel.lds_bytes,
-                "scratch_bytes": kernel.scratch_bytes,
-                "vgpr_spills": kernel.vgpr_spills,
-            }
-            for kernel in result.kernels
-        ],
-        "warnings": [str(one) for one in result.diagnostics],
-        "from_cache": result.from_cache,
-    }
-    count = len(result.kernels)
-    kernels = f"{count} kernel{'s' if count != 1 else ''}"
-    found = [Evidence(path, Outcome.HOLDS, kernels, 0, target, size, result.time_ms, figures)]
-    for one in findings(result):
-        outcome = Outcome.BROKEN if one.severity is Severity.ERROR else Outcome.NOTE
-        found.append(Evidence(path, outcome, f"{one.check}: {one.kernel} {one.detail}".strip(), 0, target, size))
-    return found
-
-
-def _failure(made: Made, failure: HipFailure, size: int) -> Evidence:
-    """Say what stands in the way; what is not here says nothing about the source."""
-    alien = any(is_of_nvidia(header) for header in failure.missing_headers)
-    absent = failure.reason is Failure.MISSING_HEADER and not alien
-    ours = bool(failure.stand_ins and failure.errors) and _of_stand_ins(failure)
-    # what the back end cannot translate is the source's: an instruction that the target lacks
-    crashed = failure.reason is Failure.CRASHED and not any("in backend" in one.message for one in failure.errors)
-    untold = crashed or failure.reason in SAYS_NOTHING
-    undecided = absent or ours or bool(made.elsewhere) or untold
-    outcome = Outcome.UNKNOWN if undecided else Outcome.BROKEN
-    line = next((one.line for one in failure.errors if one.file.endswith(made.unit.path)), 0)
-    side = "" if made.target else "host code: "
-    lacking = " ROCm's own header may define it; rocmend's substitute header was used here." if ours else ""
-    if made.elsewhere and not ours:
-        lacking = f" All errors are in headers that are not the project's ({made.elsewhere})."
-    data = {"reason": str(failure.reason), "errors": [str(one) for one in failure.errors][:20]}
-    return Evidence(
-        made.unit.path, outcome, side + failure.message + lacking, line, made.target, size, failure.time_ms, data
-    )
-
-
-def _of_stand_ins(failure: HipFailure) -> bool:
-    """Tell whether each error may be one of rocmend's own headers: a name that they lack, or a library's call."""
-    explained: list[bool] = []
-    for one in failure.diagnostics:
-        if one.level is DiagnosticLevel.ERROR:
-            explained.append(_LACKING.search(one.message) is not None)
-        elif one.level is DiagnosticLevel.NOTE and explained and Path(one.file).is_relative_to(STAND_INS):
-            # a candidate of a library's call; those of HIP's own types are as HIP has them
-            explained[-1] |= Path(one.file).relative_to(STAND_INS).parts[0] != "hip"
-    return all(explained)
-
-
-def _used(made: Made) -> tuple[str, ...]:
-    return made.result.stand_ins
-
-
-def _stand_ins(made: Sequence[Made]) -> Evidence:
-    names = sorted({name for one in made for name in _used(one)})
-    return Evidence(
-        ", ".join(names),
-        Outcome.NOTE,
-        "ROCm's own header is not installed, so rocmend's substitute was used: kernels compile to real code, but the "
-        "two headers may not declare exactly the same names, and a kernel's registers and LDS may differ",
-    )

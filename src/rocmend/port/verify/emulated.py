@@ -117,10 +117,10 @@ def prepared(job: Job) -> Iterator[Prepared | Evidence]:
     known = {unit.path: unit for unit in units_of(job)}
     recorded = cases.read_all(job.tree)
     wanted = [known[path] for path in dict.fromkeys(case.unit for _, _, case in recorded) if path in known]
-    objects = {
-        (made.unit.path, made.target): made.result
-        for made in compiled(job, wanted, TARGETS, find_toolchain(), "emulated")
-    } if wanted else {}  # fmt: skip
+    every = compiled(job, wanted, TARGETS, find_toolchain(), "emulated") if wanted else []
+    # of several builds the first one counts, or else the one that does not compile
+    every.sort(key=lambda made: not isinstance(made.result, HipFailure))
+    objects = {(made.unit.path, made.target): made.result for made in reversed(every)}
     for name, folder, case in recorded:
         for target in TARGETS:
             made = objects.get((case.unit, target))

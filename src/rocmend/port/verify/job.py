@@ -17,6 +17,7 @@ from rocmend.core.errors import DataError, UsageError
 from rocmend.core.scratch import ScratchFolder
 from rocmend.core.supervise import CommandResult
 from rocmend.core.units import count_text
+from rocmend.port.definitions.units import Builds
 from rocmend.port.records import Language
 from rocmend.port.state import MAX_FILE_BYTES, Generation, digest, first_and_last, generations, opened
 from rocmend.port.tree import FOLDER
@@ -209,6 +210,11 @@ class Job:
             if part.after is not None and part.path.endswith(_HEADERS):
                 found.setdefault(part.path, part.after)
         return found
+
+    @cached_property
+    def builds(self) -> Builds:
+        """Return what the project's builds define."""
+        return Builds(self.tree)
 
     @cached_property
     def built_by_torch(self) -> bool:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -14,14 +13,13 @@ from typing import NamedTuple
 from rocmend.core.beneath import Beneath
 from rocmend.core.errors import DataError
 from rocmend.core.gfx import lookup
+from rocmend.port.definitions.files import build_files
 from rocmend.port.tree import FOLDER
 from rocmend.port.verify import outside
 from rocmend.port.verify.job import Job
 
 __all__ = [
     "Unit",
-    "build_files",
-    "builds_above",
     "closure",
     "folder_of_header",
     "reached",
@@ -44,7 +42,6 @@ _TORCH = re.compile(rb"#\s*include\s*[<\"](?:torch|ATen|c10)/")
 _KERNEL = re.compile(rb"__global__|<<<")
 _INCLUDED = re.compile(rb"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"\n]+)[>\"]", re.MULTILINE)
 
-_BUILDS = ("CMakeLists.txt", "Makefile", "makefile", "GNUmakefile", "*.mk", "setup.py", "meson.build")
 _MAX_BUILD_BYTES = 4 << 20
 _STANDARD = re.compile(r"(?:-std=(?:c|gnu)\+\+|(?:CXX|CUDA|HIP)_STANDARD[ =]+)(\d\d)\b")
 _RELOCATABLE = re.compile(
@@ -252,22 +249,6 @@ def relocatable(tree: Beneath) -> bool:
             if _RELOCATABLE.search(tree.document(path, _MAX_BUILD_BYTES)):
                 return True
     return False
-
-
-def build_files(tree: Beneath) -> Iterator[str]:
-    """Yield the files in a project's folder, and in those in it, that say how it is built."""
-    for folder in ("", *(name for name in tree.names("") if tree.is_own_folder(name))):
-        for path in tree.files(folder):
-            if any(fnmatchcase(PurePosixPath(path).name, pattern) for pattern in _BUILDS):
-                yield path
-
-
-def builds_above(tree: Beneath, paths: Iterable[str]) -> Iterator[str]:
-    """Yield the files in the folders of sources, and in those above them, that say how they are built."""
-    for folder in {up for path in paths for up in PurePosixPath(path).parents}:
-        for name in _BUILDS:
-            if "*" not in name and tree.is_file(path := (folder / name).as_posix()):
-                yield path
 
 
 def torch_folders() -> list[Path]:

@@ -14,10 +14,7 @@ from rocmend.port.wave.tokens import text_at
 __all__ = ["Step", "steps"]
 
 _ADDS = frozenset((b"+=", b"=", b"*=", b"|=", b"&=", b"^="))
-_BARRIERS = frozenset(
-    b"__syncthreads __syncwarp sync asm __shfl_sync __barrier_sync __syncthreads_or __syncthreads_and "
-    b"__syncthreads_count syncthreads warp32_syncwarp".split()
-)
+_BARRIER = re.compile(rb"\w*(?:sync|barrier|fence)\w*|asm|__shfl\w*|__builtin_amdgcn_\w+", re.IGNORECASE)
 _SHARED = re.compile(
     rb"(?:s|sh|shr|sm|smem|shmem|shared|sdata|cache|scratch|buf|buffer|partial|tmp|temp)\w*", re.IGNORECASE
 )
@@ -41,9 +38,9 @@ class Step(NamedTuple):
 
 
 def steps(file: CudaFile) -> Iterator[Step]:
-    """Yield the first two steps of each run of such statements, in code that both sides compile."""
+    """Yield the first two steps of each run of such statements, in code that ROCm compiles."""
     for function in file.functions:
-        if not function.on_device or not file.shared(function.start):
+        if not function.on_device or not file.on_rocm(function.start):
             continue
         body = statements(file, function)
         if body is None:
@@ -56,27 +53,50 @@ def steps(file: CudaFile) -> Iterator[Step]:
 
 
 def _in_block(file: CudaFile, block: Statement) -> Iterator[Step]:
-    before: tuple[bytes, Statement] | None = None
+    before: tuple[list[bytes], Statement] | None = None
     told = False
     for one in block.parts:
-        name = _step(file, one)
-        if name is None:
-            before, told = None, False
-            continue
-        if before is not None and before[0] == name and not told:
-            token = file.tokens[one.first]
-            declared = file.declaration_of(name, token.start)
-            volatile = declared is not None and b"volatile" in declared.qualifiers | set(declared.type.split())
+        if not file.on_rocm(file.tokens[one.first].start):
+            continue  # a barrier for CUDA alone keeps nothing in order here
+        names = _steps(file, one)
+        both = [name for name in names if before is not None and name in before[0]]
+        if before is not None and both and not told:
+            at = file.tokens[one.first].start
+            volatile = [b"volatile" in _words(file, name, at) for name in both]
+            name = both[volatile.index(min(volatile))]
             end = file.tokens[one.last - 1].end
-            yield Step(file.tokens[before[1].first].start, end, name.decode("utf-8", "replace"), volatile)
-            told = True
-        before = (name, one)
+            yield Step(file.tokens[before[1].first].start, end, name.decode("utf-8", "replace"), all(volatile))
+        told = bool(names) and (told or bool(both))
+        before = (names, one) if names else None
+
+
+def _words(file: CudaFile, name: bytes, at: int) -> frozenset[bytes]:
+    """Return the words of an array's declaration; none where it is not known."""
+    declared = file.declaration_of(name, at)
+    return frozenset() if declared is None else declared.qualifiers | frozenset(declared.type.split())
+
+
+def _meets(file: CudaFile, one: Statement) -> bool:
+    """Tell whether a statement has a barrier, or an operation across lanes, on ROCm."""
+    tokens = file.tokens[one.first : one.last]
+    return any(
+        token.kind == Kind.NAME and _BARRIER.fullmatch(token.text) and file.on_rocm(token.start) for token in tokens
+    )
+
+
+def _steps(file: CudaFile, statement: Statement) -> list[bytes]:
+    """Return the arrays of which a statement is a step, also behind a condition: ``if (a[i] > a[i + 8]) { … }``."""
+    if statement.kind == "if" and len(statement.parts) == 1 and not _meets(file, statement):
+        inner = statement.parts[0]
+        parts = inner.parts if inner.kind == "block" else (inner,)
+        return [name for part in parts for name in _steps(file, part)]
+    name = _step(file, statement)
+    return [] if name is None else [name]
 
 
 def _in_loop(file: CudaFile, loop: Statement) -> Iterator[Step]:
     """Yield the step of a loop that takes another distance each time round, without a barrier in it."""
-    words = [token.text for token in file.tokens[loop.first : loop.last]]
-    if any(word in _BARRIERS for word in words):
+    if _meets(file, loop):
         return
     heads = {token.text for token in file.tokens[loop.first : loop.parts[0].first] if token.kind == Kind.NAME}
     for one in walk(loop.parts[0]):
@@ -87,7 +107,7 @@ def _in_loop(file: CudaFile, loop: Statement) -> Iterator[Step]:
             continue
         token = file.tokens[one.first]
         declared = file.declaration_of(name, token.start)
-        words_of = declared.qualifiers | set(declared.type.split()) if declared is not None else set()
+        words_of = _words(file, name, token.start)
         parameter = declared is None or b"*" in declared.pointers
         if b"__shared__" not in words_of and not (parameter and _SHARED.fullmatch(name)):
             continue
@@ -97,18 +117,13 @@ def _in_loop(file: CudaFile, loop: Statement) -> Iterator[Step]:
 
 
 def _step(file: CudaFile, statement: Statement, offsets: frozenset[bytes] = frozenset()) -> bytes | None:
-    """Return the array of a statement ``a[i] += a[i + 8];``, also behind a condition; None for other statements.
+    """Return the array of a statement ``a[i] += a[i + 8];``; None for other statements.
 
     Args:
         file: The source.
         statement: What may be one.
         offsets: Names that stand for the distance, and for nothing else in it; numbers do where there are none.
     """
-    if statement.kind == "if" and len(statement.parts) == 1:
-        inner = statement.parts[0]
-        while inner.kind == "block" and len(inner.parts) == 1:
-            inner = inner.parts[0]
-        return _step(file, inner) if inner.kind == "plain" else None
     tokens, first = file.tokens, statement.first
     if statement.kind != "plain" or first + 1 >= len(tokens) or tokens[first + 1].text != b"[":
         return None

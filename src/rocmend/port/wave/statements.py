@@ -9,7 +9,7 @@ from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.functions import Function
 from rocmend.port.cuda.lexer import Kind
 
-__all__ = ["Statement", "statements", "walk"]
+__all__ = ["Statement", "statement_at", "statements", "walk"]
 
 _BEFORE_BODY = frozenset((b")", b"]", b"mutable", b"noexcept", b"const"))
 _NO_LABELS = frozenset((b"default", b"public", b"protected", b"private"))
@@ -57,6 +57,13 @@ def statements(file: CudaFile, function: Function) -> Statement | None:
     if opened not in file.partner:
         return None
     return _Reader(file).block(opened)
+
+
+def statement_at(file: CudaFile, index: int) -> Statement | None:
+    """Return the statement whose first token stands at an index; None at the file's end."""
+    reader = _Reader(file)
+    first = reader.after(index)
+    return reader.statement(first, len(file.tokens)) if first < len(file.tokens) else None
 
 
 class _Reader:

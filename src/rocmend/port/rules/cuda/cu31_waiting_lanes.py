@@ -3,8 +3,9 @@
 ## What it does
 
 Reports device-code loops, also those made with `goto`, that only poll a value until another thread changes it: spin
-locks by `atomicCAS` or `atomicExch`, flags in memory. A wait of a block's first thread alone is for another block, or
-for the rest of its own one.
+locks by `atomicCAS`, `atomicExch` or `cuda::atomic`, flags in memory, also with a limit of time; and loops that only a
+lane leaves which took a lock, if the lock is released after the loop. `acquire()` and `wait()` of libcu++ are such
+loops. A wait of a block's first thread alone is for another block, or for the rest of its own one.
 
 ## Why it matters
 
@@ -54,7 +55,7 @@ _SEES_TO_IT = (b"LaunchCooperativeKernel", b"MaxActiveBlocks", b"cudaLaunchAttri
     Language.CUDA,
     severity=Severity.ERROR,
     outcome=Outcome.MANUAL,
-    triggers=(b"atomic", b"volatile", b"ld.acquire", b"lock", b"ld_acquire", b"__ldcg", b"__ldcv"),
+    triggers=(b"atomic", b"volatile", b"semaphore", b"ld.acquire", b"lock", b"ld_acquire", b"__ldcg", b"__ldcv"),
     sources=("https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#independent-thread-scheduling",),
     valid=(
         (

@@ -3,8 +3,8 @@
 ## What it does
 
 Reports shared arrays that lanes of a warp change and read from statement to statement (`s[t] += s[t + 16]; s[t] +=
-s[t + 8];`, or one such statement in a loop over distances) without `__syncwarp()` between them. It notes those whose
-array is `volatile`.
+s[t + 8];`, also `if (s[t] > s[t + 16]) { … }`, or one such statement in a loop over distances) without `__syncwarp()`
+between them on ROCm: one for CUDA alone (`#if !defined(USE_ROCM)`) is none. It notes those whose array is `volatile`.
 
 ## Why it matters
 
@@ -80,5 +80,5 @@ def unsynchronised_warps(file: CudaFile) -> Iterator[Found]:
             step.start,
             step.end,
             f"lanes read what others wrote to {step.name} in the previous statement, without a warp barrier",
-            remedy="Put __syncwarp() between the steps, or declare the array volatile.",
+            remedy="Put __syncwarp() between the steps, on ROCm too, or declare the array volatile.",
         )

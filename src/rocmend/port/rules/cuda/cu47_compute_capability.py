@@ -26,15 +26,19 @@ import re
 from collections.abc import Iterator
 
 from rocmend.core.records import Severity
-from rocmend.port.cuda.capability import AMD, Capabilities, Use
+from rocmend.port.cuda.capability import AMD, Capabilities, Use, prints
 from rocmend.port.cuda.file import CudaFile
+from rocmend.port.cuda.operands import callee
 from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
+from rocmend.port.wave.statements import Statement, statement_at, walk
+from rocmend.port.wave.tokens import text_at
 
 _CHECKS = re.compile(rb"(?:\w*_)?(?:ASSERT|CHECK|assert|REQUIRE|ENFORCE)\w*")
-_TORCH = re.compile(rb"(?:\w+_)?TORCH_CHECK\w*|AT_ERROR")
-_STOPS = frozenset(b"throw exit abort _exit assert EXIT_FAILURE EXIT_WAIVED return goto".split())
-_SAYS = frozenset(b"printf fprintf cerr cout TORCH_WARN perror puts".split())
+_ASSERTS = re.compile(rb"(?:\w+_)?TORCH_(?:CHECK|INTERNAL_ASSERT)\w*|assert")
+_ENDS = frozenset(b"throw exit abort _exit EXIT_FAILURE EXIT_WAIVED AT_ERROR".split())
+_GOES_ON = frozenset((b"return", b"goto", b"break", b"continue", b";"))
+"""What goes on elsewhere, where a kernel may be chosen: a refusal only if nothing but a message comes before it."""
 _NUMBERS = "AMD GPUs report their own numbers: 9 for gfx9, 10 to 12 for RDNA"
 _TOLD = {
     "compared": "This chooses by CUDA's",
@@ -122,35 +126,57 @@ def _refuses(file: CudaFile, found: Capabilities, use: Use) -> bool | None:
             return _all(found, use, (first, next(inside, file.partner[opened])), wanted=True)
         if word == b"if":
             closed = file.partner[opened]
-            words = _words_of(file, closed + 1)
-            if not words & (_STOPS - {b"return", b"goto"} | _SAYS):
-                return None
-            return not words & _STOPS or _all(found, use, (opened + 1, closed), wanted=False)
+            does = _branch(file, closed + 1)
+            return does == "says" or (_all(found, use, (opened + 1, closed), wanted=False) if does else None)
         if file.tokens[opened].text == b"{":
             return None
         opened = file.outline.around[opened]
     return None
 
 
-def _all(found: Capabilities, use: Use, condition: tuple[int, int], *, wanted: bool) -> bool:
-    """Tell whether a condition has a value on all AMD GPUs, as far as the capability decides it."""
+def _all(found: Capabilities, use: Use, condition: tuple[int, int], *, wanted: bool) -> bool | None:
+    """Tell whether a condition has a value on all AMD GPUs, as far as the capability decides it; None: not known."""
     for sample in range(len(AMD)):
         value = found.value(*condition, sample)
         if value is None:
             value = found.value(*use.where, sample)
-        if value is not None and bool(value) is not wanted:
+        if value is None:
+            return None
+        if bool(value) is not wanted:
             return False
     return True
 
 
-def _words_of(file: CudaFile, first: int) -> set[bytes]:
-    """Return the words of the statement after an ``if``; none where there is an ``else``, or a kernel is launched."""
-    if first >= len(file.tokens):
-        return set()
-    if file.tokens[first].text == b"{":
-        last = file.partner.get(first, first)
-    else:
-        last = next((at for at in range(first, len(file.tokens)) if file.tokens[at].text == b";"), first)
-    after = file.tokens[last + 1].text if last + 1 < len(file.tokens) else b""
-    words = {b"assert" if _TORCH.fullmatch(one.text) else one.text for one in file.tokens[first : last + 1]}
-    return set() if after == b"else" or b"<<<" in words else words
+def _branch(file: CudaFile, first: int) -> str:
+    """Return what the statement after an ``if`` does: ``stops``, ``says`` (prints only), or more: nothing.
+
+    It does more where there is an ``else``.
+    """
+    branch = last = statement_at(file, first)
+    if branch is None or last is None or text_at(file, branch.last) == b"else":
+        return ""
+    while last.kind == "block" and last.parts:
+        last = last.parts[-1]
+    plain = [one for one in walk(branch) if one.kind == "plain"]
+    if not plain or b"<<<" in _words(file, branch):
+        return ""
+    if last.kind == "plain" and not _ENDS.isdisjoint(_words(file, last)):
+        return "stops"
+    kinds = {_kind(file, one) for one in plain}
+    return "" if "" in kinds else "stops" if "stops" in kinds else "says"
+
+
+def _words(file: CudaFile, one: Statement) -> set[bytes]:
+    return {token.text for token in file.tokens[one.first : one.last]}
+
+
+def _kind(file: CudaFile, one: Statement) -> str:
+    """Return whether a statement ``stops``, if only on a condition or by the number it returns, or ``says`` a text."""
+    words = _words(file, one)
+    if one.keyword in _GOES_ON or not _ENDS.isdisjoint(words):
+        return "" if b"(" in words and one.keyword == b"return" else "stops"
+    opened = next((at for at in range(one.first, one.last) if file.tokens[at].text in (b"(", b"<<")), one.first)
+    name = callee(file, opened) if file.tokens[opened].text == b"(" else text_at(file, opened - 1)
+    if b"<<" not in words and file.partner.get(opened, -1) + 2 != one.last:
+        return ""  # more than one call
+    return "stops" if _ASSERTS.fullmatch(name) else "says" if prints(file, name, opened) else ""

@@ -107,24 +107,25 @@ ROCMEND_DEVICE T moved(const T& value, Move move) {
   __builtin_memcpy(&result, parts, sizeof(T));
   return result;
 }
+// From anywhere in the wavefront: groups need not be powers of two, and nobody uses what comes from another group.
 template <typename T>
-ROCMEND_DEVICE T from_above(const T& value, int distance, int width) {
-  return moved(value, [=](int part) { return __shfl_down(part, distance, width); });
+ROCMEND_DEVICE T from_above(const T& value, int distance) {
+  return moved(value, [=](int part) { return __shfl_down(part, distance); });
 }
 template <typename T>
-ROCMEND_DEVICE T from_below(const T& value, int distance, int width) {
-  return moved(value, [=](int part) { return __shfl_up(part, distance, width); });
+ROCMEND_DEVICE T from_below(const T& value, int distance) {
+  return moved(value, [=](int part) { return __shfl_up(part, distance); });
 }
 template <typename T>
-ROCMEND_DEVICE T from_lane(const T& value, int lane, int width) {
-  return moved(value, [=](int part) { return __shfl(part, lane, width); });
+ROCMEND_DEVICE T from_lane(const T& value, int lane) {
+  return moved(value, [=](int part) { return __shfl(part, lane); });
 }
 
 // The first lane's result is that of the first `valid` lanes.
 template <typename T, typename Op>
 ROCMEND_DEVICE T reduced(T value, Op op, int lane, int valid, int width) {
   for (int distance = 1; distance < width; distance *= 2) {
-    const T other = from_above(value, distance, width);
+    const T other = from_above(value, distance);
     if (lane + distance < valid) value = op(value, other);
   }
   return value;
@@ -132,7 +133,7 @@ ROCMEND_DEVICE T reduced(T value, Op op, int lane, int valid, int width) {
 template <typename T, typename Op>
 ROCMEND_DEVICE T scanned(T value, Op op, int lane, int width) {
   for (int distance = 1; distance < width; distance *= 2) {
-    const T other = from_below(value, distance, width);
+    const T other = from_below(value, distance);
     if (lane >= distance) value = op(other, value);
   }
   return value;
@@ -151,6 +152,27 @@ ROCMEND_DEVICE int thread() {
 }
 
 struct Nothing {};
+
+// The lanes of a logical warp, and the LDS that the library takes for one whose size is no power of two.
+template <typename T, int Threads>
+struct Warp {
+#ifdef __HIP_DEVICE_COMPILE__
+  static constexpr int most = HIPCUB_DEVICE_WARP_THREADS;
+#else
+  static constexpr int most = 64;
+#endif
+  static_assert(Threads > 0, "hipCUB: a logical warp has at least one thread");
+  static_assert(Threads <= most,
+                "hipCUB: a logical warp has at most as many threads as the wavefront; with more, the library does not "
+                "compile, traps or computes nothing, by its version");
+  using TempStorage = std::conditional_t<(Threads & (Threads - 1)) == 0, Nothing, Stored<T, Threads>>;
+  static ROCMEND_DEVICE int lane(TempStorage& storage) {
+#ifdef __HIP_DEVICE_COMPILE__
+    if constexpr ((Threads & (Threads - 1)) != 0) asm volatile("" : : "v"(&storage));  // or it would not be counted
+#endif
+    return static_cast<int>(__lane_id()) % Threads;
+  }
+};
 
 // A block's items in LDS, with as much padding against bank conflicts as the library's: what fits here fits there.
 template <typename T, int Threads, int Items>
@@ -175,20 +197,23 @@ struct Exchange {
 template <typename T, int Threads = HIPCUB_DEVICE_WARP_THREADS, int Arch = 1>
 class WarpReduce {
  public:
-  struct TempStorage {};
-  ROCMEND_DEVICE WarpReduce(TempStorage&) {}
+  using TempStorage = typename rocmend::Warp<T, Threads>::TempStorage;
+  ROCMEND_DEVICE WarpReduce(TempStorage& storage) : lane_(rocmend::Warp<T, Threads>::lane(storage)) {}
   template <typename Op>
   ROCMEND_DEVICE T Reduce(T value, Op op, int valid = Threads) {
-    return rocmend::reduced(value, op, static_cast<int>(__lane_id()) % Threads, valid, Threads);
+    return rocmend::reduced(value, op, lane_, valid, Threads);
   }
   ROCMEND_DEVICE T Sum(T value, int valid = Threads) { return Reduce(value, hipcub::Sum(), valid); }
+
+ private:
+  int lane_;
 };
 
 template <typename T, int Threads = HIPCUB_DEVICE_WARP_THREADS, int Arch = 1>
 class WarpScan {
  public:
-  struct TempStorage {};
-  ROCMEND_DEVICE WarpScan(TempStorage&) : lane_(static_cast<int>(__lane_id()) % Threads) {}
+  using TempStorage = typename rocmend::Warp<T, Threads>::TempStorage;
+  ROCMEND_DEVICE WarpScan(TempStorage& storage) : lane_(rocmend::Warp<T, Threads>::lane(storage)) {}
   template <typename Op>
   ROCMEND_DEVICE void InclusiveScan(T value, T& out, Op op) {
     out = rocmend::scanned(value, op, lane_, Threads);
@@ -196,11 +221,11 @@ class WarpScan {
   template <typename Op>
   ROCMEND_DEVICE void InclusiveScan(T value, T& out, Op op, T& total) {
     InclusiveScan(value, out, op);
-    total = rocmend::from_lane(out, Threads - 1, Threads);
+    total = Broadcast(out, Threads - 1);
   }
   template <typename Op>
   ROCMEND_DEVICE void ExclusiveScan(T value, T& out, T first, Op op) {
-    const T before = rocmend::from_below(rocmend::scanned(value, op, lane_, Threads), 1, Threads);
+    const T before = rocmend::from_below(rocmend::scanned(value, op, lane_, Threads), 1);
     out = lane_ == 0 ? first : op(first, before);
   }
   template <typename Op>
@@ -211,7 +236,7 @@ class WarpScan {
   }
   template <typename Op>
   ROCMEND_DEVICE void ExclusiveScan(T value, T& out, Op op) {
-    out = rocmend::from_below(rocmend::scanned(value, op, lane_, Threads), 1, Threads);
+    out = rocmend::from_below(rocmend::scanned(value, op, lane_, Threads), 1);
   }
   ROCMEND_DEVICE void InclusiveSum(T value, T& out) { InclusiveScan(value, out, hipcub::Sum()); }
   ROCMEND_DEVICE void InclusiveSum(T value, T& out, T& total) { InclusiveScan(value, out, hipcub::Sum(), total); }
@@ -222,7 +247,7 @@ class WarpScan {
     ExclusiveSum(value, out);
   }
   ROCMEND_DEVICE T Broadcast(T value, unsigned lane) {
-    return rocmend::from_lane(value, static_cast<int>(lane), Threads);
+    return rocmend::from_lane(value, static_cast<int>(__lane_id()) - lane_ + static_cast<int>(lane));
   }
 
  private:
@@ -401,7 +426,7 @@ class BlockScan {
     const T inclusive = rocmend::scanned(value, op, lane, rocmend::group);
     if (lane == rocmend::group - 1 || thread == threads - 1) storage_.parts[number] = inclusive;
     __syncthreads();
-    const T below = rocmend::from_below(inclusive, 1, rocmend::group);
+    const T below = rocmend::from_below(inclusive, 1);
     total = storage_.parts[0];
     T before = total;
     for (int at = 1; at < groups; ++at) {

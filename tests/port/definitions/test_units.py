@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
-
-import pytest
 
 from rocmend.core.beneath import Beneath
-from rocmend.port.records import Change
-from rocmend.port.verify.before import compared
-from rocmend.port.verify.definitions import definitions
-
-from .conftest import Ported
+from rocmend.port.definitions.units import Builds
 
 SETUP = """import os
 from setuptools import setup
@@ -78,7 +68,7 @@ def written(folder: Path, files: dict[str, str]) -> Path:
 
 def of(folder: Path, unit: str) -> list[dict[str, str]]:
     with Beneath(folder) as tree:
-        return [one.over({"NDEBUG": "1"}) for one in definitions(tree, unit)]
+        return [one.over({"NDEBUG": "1"}) for one in Builds(tree).of_unit(unit)]
 
 
 def test_a_unit_gets_the_macros_of_the_extensions_that_list_it(tmp_path: Path) -> None:
@@ -134,54 +124,3 @@ def test_where_two_builds_disagree_a_unit_is_compiled_both_ways(tmp_path: Path) 
         tmp_path, {"setup.py": SETUP, "CMakeLists.txt": "add_library(x csrc/two.cu)\nadd_definitions(-DX)\n"}
     )
     assert of(root, "csrc/two.cu") == [{"COMMON": "1", "WIDTH": "2"}, {"NDEBUG": "1", "X": "1"}]
-
-
-KERNEL = """#include <hip/hip_runtime.h>
-#ifndef {name}
-#error lacking {name}
-#endif
-#ifdef {other}
-#error of another: {other}
-#endif
-__global__ void k(int* x) {{ x[0] = {name}; }}
-"""
-
-
-def compiled(root: Path) -> dict[str, Any]:
-    command = [sys.executable, "-P", "-m", "rocmend", "port", "verify", ".", "--level", "compile", "--json"]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False, timeout=570)
-    levels = json.loads(done.stdout)["data"]["levels"]
-    found: dict[str, Any] = next(one for one in levels if one["name"] == "compile")
-    return found
-
-
-@pytest.mark.slow
-def test_units_compile_in_the_branch_that_their_build_takes(ported: Ported) -> None:
-    files = {
-        "setup.py": "from torch.utils.cpp_extension import CUDAExtension\n"
-        "CUDAExtension('a', ['a.cu', 'both.cu'], extra_compile_args={'nvcc': '-O3 -DFIRST=1'.split()})\n"
-        "CUDAExtension('b', ['b.cu', 'both.cu'], extra_compile_args={'nvcc': ['-DSECOND=2']})\n",
-        "a.cu": KERNEL.format(name="FIRST", other="SECOND"),
-        "b.cu": KERNEL.format(name="SECOND", other="FIRST"),
-        "cm/CMakeLists.txt": "add_library(c c.cu)\nadd_compile_definitions(THIRD=3)\n",
-        "cm/c.cu": KERNEL.format(name="THIRD", other="FOURTH"),
-    }
-    data = {path: text.encode() for path, text in files.items()}
-    root = ported(data, {"README": b"ported\n"})
-    level = compiled(root)
-    assert level["status"] == "passed", level
-    (root / "both.cu").write_text(KERNEL.format(name="FIRST", other="NONE"))
-    level = compiled(root)
-    broken = [one for one in level["evidence"] if one["outcome"] == "broken"]
-    assert {one["subject"] for one in broken} == {"both.cu"}, level
-    assert all("lacking FIRST" in one["detail"] and "extension 'b'" in one["detail"] for one in broken)
-
-
-@pytest.mark.slow
-def test_a_build_in_a_folder_below_counts_before_and_after_a_port(tmp_path: Path) -> None:
-    """What is compiled after it is a copy: without the macros of the build, less would seem to compile."""
-    kernel = "#ifdef USE_ROCM\n#endif\n" + KERNEL.format(name="WIDTH", other="NONE")
-    files = {"a/b/c/k.cu": kernel, "a/b/c/CMakeLists.txt": "add_library(k k.cu)\nadd_compile_definitions(WIDTH=3)\n"}
-    change = Change("a/b/c/k.cu", kernel.encode(), f"{kernel}// ported\n".encode())
-    found = compared(written(tmp_path, files), [change], ["gfx942"])
-    assert (found.lost, found.units, found.before, found.error) == ((), 1, 1, "")

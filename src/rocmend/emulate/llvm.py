@@ -1,0 +1,95 @@
+"""Disassemble a file with LLVM: a program of its own, run in a process of its own.
+
+A second LLVM in one process (Triton has one) shares symbols with the first and crashes; and what it reads may be
+anybody's. Needs nothing but the standard library.
+
+Usage: python -I -S llvm.py LIBRARY TARGET FEATURES FILE; prints offset, size and text of each instruction.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from pathlib import Path
+
+TRIPLE = b"amdgcn-amd-amdhsa"
+HEX_IMMEDIATES = 2  # LLVMDisassembler_Option_PrintImmHex
+MAX_TEXT = 512
+THREE_OPERANDS, ZERO = (0b110101, 0b110011), 0x80  # VOP3 and VOP3P
+
+
+CARRIES = ("v_add_co_u32", "v_sub_co_u32", "v_subrev_co_u32")
+
+
+def without_third(word: bytes) -> bytes:
+    """Return a VOP3 instruction whose third operand is the constant 0 with zero bits there instead; else nothing.
+
+    Newer compilers write the constant where there is no third operand; LLVM 22 then finds no instruction, or crashes.
+    """
+    bits = int.from_bytes(word[:8], "little")
+    if len(word) < 8 or bits >> 26 & 0x3F not in THREE_OPERANDS or bits >> 50 & 0x1FF != ZERO:
+        return b""
+    return (bits & ~(0x1FF << 50)).to_bytes(8, "little") + word[8:]
+
+
+def has_third(text: str) -> bool:
+    """Return whether an instruction has three sources besides its results."""
+    name, _, operands = text.strip().partition(" ")
+    count = commas(operands)
+    return count >= 4 or (count == 3 and not name.startswith(CARRIES))
+
+
+def commas(text: str) -> int:
+    """Count commas outside of brackets."""
+    depth = count = 0
+    for letter in text:
+        depth += (letter in "[(") - (letter in "])")
+        count += letter == "," and not depth
+    return count
+
+
+def main(library_path: str, target: str, features: str, file: str) -> int:
+    """Disassemble; 3: LLVM does not know the target; 4: a byte begins no instruction (its offset is the last line)."""
+    library = ctypes.CDLL(library_path)
+    for part in ("TargetInfo", "TargetMC", "Disassembler"):
+        getattr(library, f"LLVMInitializeAMDGPU{part}")()
+    library.LLVMCreateDisasmCPUFeatures.restype = ctypes.c_void_p
+    library.LLVMCreateDisasmCPUFeatures.argtypes = [
+        *[ctypes.c_char_p] * 3, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p,
+    ]  # fmt: skip
+    library.LLVMSetDisasmOptions.argtypes = [ctypes.c_void_p, ctypes.c_uint64]
+    one = library.LLVMDisasmInstruction
+    one.restype = ctypes.c_size_t
+    one.argtypes = [
+        ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_char_p, ctypes.c_size_t,
+    ]  # fmt: skip
+    context = library.LLVMCreateDisasmCPUFeatures(TRIPLE, target.encode(), features.encode(), None, 0, None, None)
+    if not context:
+        return 3
+    library.LLVMSetDisasmOptions(context, HEX_IMMEDIATES)
+    code = Path(file).read_bytes()
+    major = int(target.partition(":")[0][3:-2])
+    room = ctypes.create_string_buffer(MAX_TEXT)
+    held = ctypes.create_string_buffer(code, len(code))
+    start, lines, at = ctypes.addressof(held), [], 0
+    while at < len(code):
+        size = 0
+        if major >= 10 and (word := without_third(code[at : at + 12])):
+            plain = ctypes.create_string_buffer(word, len(word))
+            size = one(context, ctypes.addressof(plain), len(word), at, room, MAX_TEXT)
+            if has_third(room.value.decode()):
+                size = 0
+        size = size or one(context, start + at, len(code) - at, at, room, MAX_TEXT)
+        if not size:
+            break
+        lines.append(f"{at} {size} {room.value.decode().strip()}\n")
+        at += size
+    sys.stdout.write("".join(lines))
+    if at < len(code):
+        sys.stdout.write(f"{at} 0 \n")
+        return 4
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
