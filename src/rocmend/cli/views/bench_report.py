@@ -21,7 +21,7 @@ def report_data(runs: Sequence[BenchRun]) -> dict[str, Any]:
 
 
 def _conclusions(runs: Sequence[BenchRun]) -> list[Conclusion]:
-    models = conclusions(result for run in runs for result in run.results)
+    models = conclusions(*(run.results for run in runs))
     return [*models, *(one for run in runs for one in run.conclusions)]
 
 
