@@ -8,6 +8,7 @@ import random
 import stat
 import struct
 import sys
+import time
 from pathlib import Path
 
 _OLD_HELP = """usage: {program} [options]
@@ -65,7 +66,7 @@ def write_program(folder: Path, *, old: bool = False, faults: dict[str, str] | N
         folder: Where it is put.
         old: A generation without -d, -dev, -fa, --list-devices, --progress and jsonl.
         faults: What goes wrong, by device (``ROCm0``, ``none``) or by test (``pp512@d2048``): ``abort``, ``hang``,
-            ``oom``, ``said``, ``cpu``, ``nothing``; ``killed`` and ``waits`` only where the file ``mark`` is not there,
+            ``oom``, ``said``, ``cpu``, ``nothing``, ``spins``; ``killed`` and ``waits`` only where the file ``mark`` is not there,
             ``waits-later`` the second time.
             By test and physical batch (``pp2048-ub1024``) likewise. ``speeds`` says how fast prompts are with one:
             ``ub1024=1.2``. ``gpus`` is how many there are; ``holds`` which of them hold weights, whatever is asked for.
@@ -170,6 +171,10 @@ def _run(test: _Test, *, old: bool, faults: dict[str, str]) -> None:
     elif fault == "waits-later":
         Path(faults["mark"]).touch()
     _fail(fault)
+    if fault == "spins":
+        end = time.monotonic() + 0.8
+        while time.monotonic() < end:
+            pass
     layers = 0 if fault == "cpu" else test.layers
     on_gpu = layers and test.device != "none"
     if "-v" in test.arguments:

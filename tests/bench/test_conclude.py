@@ -130,7 +130,9 @@ def _noisy_run(seed: int, suite: str = "llama") -> BenchRun:
         case = Case(f"{suite}/{depth}", suite, {"model": "7B", "prompt": 512, "depth": depth}, "tok/s", 512.0)
         for setting in ("one", "two", "three", "four", "five"):
             blocks = tuple((drawn.lognormvariate(0, 0.3),) for _ in range(3))
-            made = Measured(case, Verdict.PASS, "", Prepared(Verdict.PASS), blocks, summarize(blocks), "2026-01-01", 1.0)
+            made = Measured(
+                case, Verdict.PASS, "", Prepared(Verdict.PASS), blocks, summarize(blocks), "2026-01-01", 1.0
+            )
             results.append(msgspec.structs.replace(made, setting=Setting(setting)))
     settings = tuple(dict.fromkeys(item.setting.id for item in results))
     return BenchRun("", suite, "", tuple(map(Setting, settings)), tuple(results))

@@ -55,6 +55,8 @@ def run_summary(run: BenchRun) -> tuple[str, Tone]:
     wrong = sum(item.verdict is Verdict.WRONG_OUTPUT for item in run.results)
     if wrong:
         text += f" {count_text(wrong, 'result')} {'is' if wrong == 1 else 'are'} wrong and without a figure."
+    if run.lacking:
+        text += f" {count_text(len(run.lacking), 'figure')} missing: not supported here."
     if run.not_run:
         text += f" {len(run.not_run)} not run{f': {run.quarantine}' if run.quarantine else ''}."
     text = " ".join(text.split())
