@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 from collections.abc import Callable
@@ -91,9 +92,9 @@ def test_what_is_kept_can_be_read_on_a_full_disk(
         assert in_child(killed) == 0
         path.with_name("evidence.sqlite-shm").unlink()
         count = 2
-    with pytest.raises(OSError, match="No space"), (small_disk / "filler").open("wb", buffering=0) as filler:
-        while True:
-            filler.write(b"x" * 4096)
+    with contextlib.suppress(OSError), (small_disk / "filler").open("wb", buffering=0) as filler:
+        while filler.write(b"x" * 4096):
+            pass
     with Store.open(path) as store:
         assert len(list(store.query())) == count
         assert store.verify() == []
