@@ -62,6 +62,28 @@ def test_the_machine_confirms_contradicts_and_names_what_is_behind_it(installed:
     assert "install-torch-runs-through-override" in [cause["entry_id"] for cause in lacking["causes"]]
 
 
+MES = "amdgpu: MES failed to respond to msg=REMOVE_QUEUE"
+
+
+@pytest.mark.parametrize(
+    ("line", "whose", "told"),
+    [
+        (f"[ 5233.902884] amdgpu 0000:c5:00.0: {MES}", "this-machine", "confirmed: the line is in its kernel log"),
+        (f"[ 5233.902884] amdgpu 0000:03:00.0: {MES}", "another-machine", "the line is of another machine;"),
+        (f"[   77.000001] amdgpu 0000:c5:00.0: {MES}", "unknown", "the kernel log of strix-halo has such lines"),
+        (f"amdgpu 0000:c5:00.0: {MES}", "unknown", "the kernel log of strix-halo has such lines"),
+    ],
+)
+def test_whose_log_a_line_is_of_is_said_as_far_as_it_can_be_told(
+    installed: Run, line: str, whose: str, told: str
+) -> None:
+    done = json.loads(installed("explain", line, "--machine", "strix-halo", "--json").out)
+    (found,) = done["data"]["meanings"]
+    assert (found["here"], found["whose"]) == ("confirmed", whose)
+    shown = re.sub(r" +", " ", installed("explain", line, "--machine", "strix-halo").out)
+    assert told in shown
+
+
 def test_a_log_is_read_from_a_file_from_standard_input_and_from_powershell(tmp_path: Path) -> None:
     log = f"starting\n\x1b[31m{FAULT}\x1b[0m\r\nended\n"
     path = tmp_path / "run log.txt"
@@ -240,7 +262,7 @@ def test_a_python_without_full_text_search_suggests_nothing(rocmend: Run, monkey
         ((), "the text is empty"),
         (("no/such/file.log",), "There is no such file"),
         (("red.txt", "m1.log"), "[red.txt, m1.log] There is no such file"),
-        (("/dev/zero",), "is not a regular file"),
+        (("/dev/zero",), "is neither a file nor a pipe"),
         (("/dev",), "is a folder"),
         (("",), "the text is empty"),
         (("gfx1151-cwsr-save-area-too-small",), "rocmend kb show gfx1151-cwsr-save-area-too-small"),
@@ -268,13 +290,56 @@ def test_a_program_is_run_shown_and_explained() -> None:
     assert piped("--run", sys.executable, "-c", "print('fine')").code == 0
 
 
-def test_a_pipe_that_nobody_fills_is_not_waited_for_and_files_are_read_one_at_a_time(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    assert "is not a regular file" in piped(str(tmp_path / "pipe")).err
+@pytest.mark.parametrize(
+    ("printed", "code", "told"),
+    [(f"x\n{FAULT}\n", 1, "driver-dmesg-page-fault"), ("fine", 0, "No error that rocmend knows"), ("", 2, "is empty")],
+)
+def test_a_command_is_read_through_the_pipe_that_the_shell_names(printed: str, code: int, told: str) -> None:
+    words = ["bash", "-c", f"exec {shlex.quote(PROGRAM)} explain <(printf %s {shlex.quote(printed)})"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == code
+    assert told in done.stdout + done.stderr
+
+
+def test_files_are_read_one_at_a_time(tmp_path: Path) -> None:
     log = tmp_path / "red.txt"
     log.write_text(FAULT)
     assert "is a file among other words" in piped(str(log), "GPU", "hang").err
     assert entries_of(piped(str(log), "--json")) == ["driver-dmesg-page-fault"]
+
+
+@pytest.mark.parametrize("output_format", ["human", "md", "json"])
+def test_a_report_that_is_explained_quotes_its_errors_and_has_none(output_format: str) -> None:
+    """What a person was told and pastes again is no surer than a text that names the error."""
+    log = f"HIP error: invalid device function\nRuntimeError: No HIP GPUs are available\n{FAULT}\n"
+    report = piped("--target", "gfx1201", "--format", output_format, data=log.encode()).out
+    again = json.loads(piped("--json", "--target", "gfx1201", data=report.encode()).out)["data"]["meanings"]
+    assert [one["seen"]["entry_id"] for one in again] == [
+        one["seen"]["entry_id"]
+        for one in json.loads(piped("--json", "--target", "gfx1201", data=log.encode()).out)["data"]["meanings"]
+    ]
+    assert {one["seen"]["certainty"] for one in again} == {"possible"}
+    assert all(one["seen"]["mention"] for one in again)
+    shown = " ".join(one["seen"]["line"] for one in again)
+    for line in log.splitlines():
+        assert line in shown
+    after = json.loads(piped("--json", "--target", "gfx1201", data=f"{report}\n{FAULT}\n".encode()).out)
+    (fault,) = [one for one in after["data"]["meanings"] if one["seen"]["entry_id"] == "driver-dmesg-page-fault"]
+    assert fault["seen"]["certainty"] == "certain"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Out of GPU memory: HIP out of memory, cudaMalloc failed, failed to allocate a buffer",
+        '# clang: "cannot find ROCm device library"',
+        "| memory-gpu-out-of-memory | Out of GPU memory: HIP out of memory, cudaMalloc failed | see |",
+        'faults from the compute pipe, "MES failed to respond to msg=REMOVE_QUEUE"',
+        "# Set TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL=1. Compare the loss or the output with and without it",
+    ],
+)
+def test_a_sentence_of_rocmends_is_no_evidence(line: str) -> None:
+    assert entries_of(piped("--json", data=f"first\n{line}\n".encode())) == []
 
 
 def test_an_error_that_a_folder_is_called_like_is_a_text(installed: Run, tmp_path: Path) -> None:
@@ -446,7 +511,6 @@ def test_the_first_line_is_named_and_what_a_later_one_says_more_surely() -> None
         "dmesg | grep -q 'MES failed to respond to msg=' && exit 1",
         'echo "MES failed to respond to msg=REMOVE_QUEUE"',
         '"MES failed to respond to msg=REMOVE_QUEUE" means that the firmware did not answer',
-        "# Set TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL=1. Compare the loss",
     ],
 )
 def test_a_line_that_names_an_error_is_none_for_sure(line: str) -> None:

@@ -31,6 +31,23 @@ def test_the_last_reset_of_a_flood_decides() -> None:
     assert UNFINISHED not in read(BEGIN * 300 + DONE)
 
 
+OTHER_BEGIN, OTHER_DONE = BEGIN.replace(b":c5:", b":03:"), DONE.replace(b":c5:", b":03:")
+
+
+@pytest.mark.parametrize("between", [b"", b"x" * BLOCK_BYTES + b"\n"])
+def test_one_card_s_recovery_ends_no_other_card_s_reset(between: bytes) -> None:
+    open_one = read(BEGIN, between, OTHER_BEGIN, between, OTHER_DONE)[UNFINISHED]
+    assert ":c5:" in open_one.line
+    assert open_one.count == 1
+    assert ":03:" in read(BEGIN, OTHER_BEGIN, between, DONE)[UNFINISHED].line
+    assert read(BEGIN, between, OTHER_BEGIN)[UNFINISHED].count == 2
+    assert UNFINISHED in read(BEGIN, between, OTHER_DONE)
+    assert UNFINISHED not in read(BEGIN, OTHER_BEGIN, between, OTHER_DONE, DONE)
+    resumed = b"amdgpu 0000:03:00.0: amdgpu: ring gfx_0.0.0 uses VM inv eng 0 on hub 0\n"
+    assert ":c5:" in read(BEGIN, OTHER_BEGIN, between, resumed)[UNFINISHED].line
+    assert ":c5:" in read(BEGIN, OTHER_BEGIN, between, b"[drm] PCIE GART of 1024M enabled.\n")[UNFINISHED].line
+
+
 @pytest.mark.parametrize(("lines", "count", "at_least"), [(99, 99, False), (100, 100, False), (101, 100, True)])
 def test_a_flood_is_counted_as_far_as_it_is_looked_at(lines: int, count: int, *, at_least: bool) -> None:
     found = read((FAULT + b"\n") * lines)[FAULT_ID]

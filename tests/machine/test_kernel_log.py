@@ -251,6 +251,37 @@ def test_how_the_last_reset_went(log: str, state: str, absent: set[str]) -> None
     assert not absent & set(classify(log))
 
 
+A, B = "0000:03:00.0", "0000:43:00.0"
+
+
+@pytest.mark.parametrize(
+    ("lines", "state"),
+    [
+        ((f"{A}: begin", f"{B}: begin", f"{B}: succeeded"), "unfinished"),
+        ((f"{A}: begin", f"{B}: succeeded"), "unfinished"),
+        ((f"{A}: begin", f"{B}: begin", f"{B}: succeeded", f"{A}: succeeded"), "recovered"),
+        ((f"{A}: begin", f"{B}: begin", "succeeded", f"{A}: succeeded"), "recovered"),
+        ((f"{A}: begin", f"{B}: begin", "succeeded"), "unfinished"),
+        ((f"{A}: begin", "succeeded"), "recovered"),
+        (("begin", f"{A}: succeeded"), "recovered"),
+        ((f"{A}: begin", f"{A}: failed", f"{B}: begin", f"{B}: succeeded"), "failed"),
+        ((f"{A}: begin", f"{B}: ring gfx_0.0.0 uses VM inv eng 0 on hub 0"), "unfinished"),
+        ((f"{A}: begin", f"{A}: ring gfx_0.0.0 uses VM inv eng 0 on hub 0"), "recovered"),
+    ],
+)
+def test_each_card_has_its_own_last_reset(lines: tuple[str, ...], state: str) -> None:
+    words = {
+        "begin": "GPU reset begin!",
+        "succeeded": "GPU reset succeeded, trying to resume",
+        "failed": "GPU reset end with ret = -110",
+    }
+    log = "\n".join(
+        f"amdgpu {device}{colon}amdgpu: {words.get(said, said)}"
+        for device, colon, said in (line.rpartition(": ") for line in lines)
+    )
+    assert last_reset(log) == state
+
+
 def test_a_log_without_resets_says_so() -> None:
     assert last_reset(HARMLESS) is None
 

@@ -133,16 +133,6 @@ class Signature(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     ended_by: tuple[str, ...] = ()
     ended_by_text: str = ""
 
-    def ended_in(self, text: bytes) -> bool | None:
-        """Whether what follows takes it back; None where that is still open, False once the kernel starts anew."""
-        if not self.ended_by_text:
-            return None
-        found = _searched(expression(self.ended_by_text, self.log)).search(text)
-        boot = _searched(_BOOT).search(text)
-        if boot and not (found and found.start() < boot.start()):
-            return False
-        return True if found else None
-
 
 class Known(msgspec.Struct, frozen=True, array_like=True):
     """A signature, and the entry that holds it."""
@@ -289,6 +279,22 @@ def _of_amdgpu(data: bytes) -> bool:
     if _searched(_AMDGPU).search(data):
         return True
     return bool(_searched(_DRM).search(data)) and not _searched(_OTHER_DRM).search(data)
+
+
+def ends_in(signature: Signature, text: bytes, start: int = 0) -> Iterator[tuple[int, str | None]]:
+    """Yield the lines from an offset on that take a signature back by their text, in order.
+
+    Yields:
+        Where such a line is found, and the line; None in its place where the kernel starts anew.
+    """
+    if not signature.ended_by_text:
+        return
+    ends = expression(f"(?:{signature.ended_by_text})|(?P<boot>{_BOOT})", signature.log)
+    for found in _searched(ends).finditer(text, max(start, 0)):
+        begin = text.rfind(b"\n", 0, found.start()) + 1
+        end = text.find(b"\n", found.start())
+        line = text[begin : end if end >= 0 else len(text)][:MAX_LINE_BYTES]
+        yield found.start(), None if found["boot"] else line.decode(errors="replace")
 
 
 @cache

@@ -7,7 +7,9 @@ from enum import StrEnum
 
 import msgspec
 
+from rocmend.core.pending import device_in
 from rocmend.core.records import Fact, Gap, Remedy, Severity, Source
+from rocmend.core.signatures import Log
 from rocmend.doctor.explain import Explanation, explain, remedies_on
 from rocmend.doctor.records import Plan, Step
 from rocmend.kb.entry import Status
@@ -15,6 +17,7 @@ from rocmend.kb.errors import Sighting
 from rocmend.kb.load import Knowledge
 from rocmend.kb.match import Match, Matcher
 from rocmend.machine.facts import Machine
+from rocmend.machine.parse.kernel_log import line_time
 
 
 class Here(StrEnum):
@@ -25,6 +28,14 @@ class Here(StrEnum):
     OTHER_GPU = "other-gpu"
     UNDECIDED = "undecided"
     NOT_CHECKED = "not-checked"
+
+
+class Whose(StrEnum):
+    """Whose kernel log a pasted line is of, as far as it can be told."""
+
+    THIS = "this-machine"
+    ANOTHER = "another-machine"
+    UNKNOWN = "unknown"
 
 
 class Cause(msgspec.Struct, frozen=True):
@@ -61,6 +72,7 @@ class Meaning(msgspec.Struct, frozen=True, omit_defaults=True):
         here: What the machine says: the entry's rule holds, does not hold, is for other GPUs, cannot be decided;
             ``not-checked`` where it has no rule or no machine was looked at.
         evidence: The facts that say so.
+        whose: Where lines in the machine's own kernel log confirm it: whose log the pasted line is of.
         missing: The facts that were wanted, where it cannot be decided.
         steps: The steps of doctor's plan for this machine that deal with it or with what is behind it.
         remedies: What else can be done, best first; none where it is about other GPUs.
@@ -75,6 +87,7 @@ class Meaning(msgspec.Struct, frozen=True, omit_defaults=True):
     text: str = ""
     here: Here = Here.NOT_CHECKED
     evidence: tuple[Fact, ...] = ()
+    whose: Whose | None = None
     missing: tuple[Gap, ...] = ()
     steps: tuple[PlanStep, ...] = ()
     remedies: tuple[Remedy, ...] = ()
@@ -85,6 +98,7 @@ class Meaning(msgspec.Struct, frozen=True, omit_defaults=True):
 
 _ORDER = (Here.CONFIRMED, Here.NOT_CHECKED, Here.UNDECIDED, Here.CONTRADICTED, Here.OTHER_GPU)
 _FAULTS = frozenset({Severity.ERROR, Severity.WARNING, Severity.ADVICE})
+_LOG_FACTS = "dmesg."
 _OUTDATED = frozenset({Status.SUPERSEDED, Status.REFUTED})
 
 
@@ -151,6 +165,7 @@ def _meaning(seen: Sighting, knowledge: Knowledge, matcher: Matcher | None, plan
         entry.body,
         here,
         evidence,
+        _whose(seen, evidence, matcher.machine) if here is Here.CONFIRMED and matcher is not None else None,
         missing,
         tuple(_plan_step(step, {entry.id, *entry.links.see}) for step in steps),
         tuple(one for one in remedies if one.action not in planned),
@@ -207,6 +222,22 @@ def _here(explained: Explanation) -> tuple[Here, tuple[Fact, ...], tuple[Gap, ..
         return Here.UNDECIDED, (), unknown[0].missing
     inside = [one for one in matches if one.in_scope]
     return (Here.CONTRADICTED, _facts(inside), ()) if inside else (Here.OTHER_GPU, _facts(matches), ())
+
+
+def _whose(seen: Sighting, evidence: Sequence[Fact], machine: Machine) -> Whose | None:
+    """Return whose kernel log a line is of that the machine's own log confirms; None where other facts confirm it.
+
+    A line that stands in the machine's log, with its time, is of that log; one that names a card which the machine does
+    not have is of another's.
+    """
+    lines = [fact.raw for fact in evidence if fact.key.startswith(_LOG_FACTS)]
+    if seen.log is not Log.KERNEL or not lines:
+        return None
+    if line_time(seen.line) and any(seen.line == raw.strip() for raw in lines):
+        return Whose.THIS
+    slots = {str(machine.value(f"gpu.{number}.pci_slot")).lower() for number in machine.indices("gpu")}
+    named = device_in(seen.line)
+    return Whose.ANOTHER if named and slots and named not in slots else Whose.UNKNOWN
 
 
 def _facts(matches: Sequence[Match]) -> tuple[Fact, ...]:

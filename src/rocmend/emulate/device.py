@@ -116,9 +116,27 @@ class Device:
         self._buffers.append(_Buffer(base, flat, name, read_only, unwritten))
         return base
 
-    def held(self, place: int) -> int | None:
-        """Return the address of the buffer whose data lie at a place of this process's memory; None: there is none."""
-        return next((one.base for one in self._buffers if one.data.size and one.data.ctypes.data == place), None)
+    def address_of(self, value: Any, name: str = "") -> int:
+        """Make an array, or a tensor's storage, part of the memory, once; return the address of its first element.
+
+        Raises:
+            UsageError: It is not contiguous, or does not lie in the CPU's memory.
+        """
+        if isinstance(value, np.ndarray):
+            whole = value
+            while isinstance(whole.base, np.ndarray):
+                whole = whole.base
+            place, offset = whole.ctypes.data, value.ctypes.data - whole.ctypes.data
+        elif value.device.type == "cpu":
+            storage = value.untyped_storage()
+            place, size = storage.data_ptr(), storage.nbytes()
+            offset = int(value.storage_offset()) * value.element_size()
+            raw = (ctypes.c_uint8 * size).from_address(place) if size else b""
+            whole = np.ctypeslib.as_array(raw) if size else np.zeros(0, np.uint8)
+        else:
+            raise UsageError("emulate", f"{name or 'a tensor'} lies on {value.device}.", next_step="Pass value.cpu().")
+        held = next((one.base for one in self._buffers if one.data.size and one.data.ctypes.data == place), None)
+        return (self.add(whole, name) if held is None else held) + offset
 
     def allocate(self, data: bytes) -> int:
         """Put bytes in the device's memory and return their address."""

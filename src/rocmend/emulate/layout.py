@@ -155,7 +155,8 @@ class MACHINE(ctypes.Structure):
         ("private_base", ctypes.c_uint64), ("shared_base", ctypes.c_uint64),
         ("sync", ctypes.c_void_p), ("syncs", ctypes.c_uint32), ("sync_room", ctypes.c_uint32),
         ("random", ctypes.c_uint64), ("total", ctypes.c_uint64),
-        ("shadow_global", ctypes.c_uint8),
+        ("bank_seen", ctypes.c_void_p), ("bank_access", ctypes.c_uint32), ("rooms", ctypes.c_void_p),
+        ("matrix", ctypes.c_void_p),
     ]  # fmt: skip
 
 

@@ -7,8 +7,10 @@ import re
 
 import msgspec
 
-from rocmend.core.signatures import MAX_LINE_BYTES, MIDDLE, Certainty, Known, Log, Signature, SignatureIndex
+from rocmend.core.pending import Key, Pending, device_in
+from rocmend.core.signatures import MAX_LINE_BYTES, MIDDLE, Certainty, Found, Known, Log, SignatureIndex
 from rocmend.kb.load import Knowledge
+from rocmend.kb.own import OwnSentences, Place, Reports
 
 BLOCK_BYTES = 1 << 20
 """How much is looked at at once."""
@@ -47,7 +49,7 @@ class Sighting(msgspec.Struct, frozen=True, omit_defaults=True):
         at_least: or more: in a flood not all are counted.
         rank: The signature's.
         part: Only a part of such a line was given.
-        mention: The line is of a script or a text that names the error.
+        mention: The line is of a script, a text or a report that names the error.
     """
 
     entry_id: str
@@ -86,18 +88,24 @@ class ErrorReader:
     Colours are taken out; UTF-16, as PowerShell writes it, is told by its first bytes; other bytes that are no text do
     no harm.
 
+    What rocmend itself printed is no error: its sentences are passed over, what its reports quote is a mention.
+
     Args:
         index: What to look for.
+        own: rocmend's sentences; None to take them for errors.
     """
 
-    def __init__(self, index: SignatureIndex) -> None:
+    def __init__(self, index: SignatureIndex, own: OwnSentences | None = None) -> None:
         self._index = index
+        self._own = own
+        self._reports = Reports()
         self._rest = b""
         self._middle = False
         self._told: set[str] = set()
         self._decoder: codecs.IncrementalDecoder | None = None
-        self._found: dict[str, Sighting] = {}
-        self._open: dict[str, tuple[Signature, int]] = {}
+        self._found: dict[Key, Sighting] = {}
+        self._pending = Pending()
+        self._real: set[str] = set()
         self.bytes = 0
         self.lines = 0
 
@@ -130,7 +138,11 @@ class ErrorReader:
 
     def found(self) -> tuple[Sighting, ...]:
         """Return what was found so far, the surest first."""
-        return tuple(sorted(self._found.values(), key=lambda one: one.order))
+        merged: dict[str, Sighting] = {}
+        for one in sorted(self._found.values(), key=lambda one: one.number):
+            before = merged.get(one.entry_id)
+            merged[one.entry_id] = one if before is None else _both(before, one)
+        return tuple(sorted(merged.values(), key=lambda one: one.order))
 
     def _look(self, block: bytes, *, whole: bool) -> None:
         """Look at lines.
@@ -143,6 +155,7 @@ class ErrorReader:
             return
         plain = _ANSI.sub(b"", block) if b"\x1b" in block else block
         plain = (MIDDLE if self._middle else b"") + plain.replace(_BOM, b"")
+        self._reports.take(plain)
         number, counted, line, more = self.lines + 1, 0, 0, set[str]()
         for hit in self._index.scan(plain, _MOST, more):
             number += plain.count(b"\n", counted, hit.offset)
@@ -150,36 +163,39 @@ class ErrorReader:
             if hit.offset != line:
                 line, self._told = hit.offset, set()
             telling = [known for known in _telling(hit.known) if known.entry_id not in self._told]
+            place = self._place(hit, telling)
+            if place is Place.OWN:
+                continue
             if telling:
-                self._take_back({known.signature.kind for known in hit.known})
-            mention = _MENTION.search(hit.line) is not None
+                for key in self._pending.end({known.signature.kind for known in hit.known}, hit.line):
+                    del self._found[key]
+            mention = place is Place.QUOTED or _MENTION.search(hit.line) is not None
             for known in telling:
                 self._told.add(known.entry_id)
                 self._keep(known, hit.line.removeprefix(MIDDLE.decode()), number, mention=mention)
                 if known.signature.ended_by:
-                    self._open[known.entry_id] = known.signature, hit.offset
-        for entry_id, (signature, offset) in tuple(self._open.items()):
-            self._open[entry_id] = signature, 0  # in the next block
-            ended = signature.ended_in(plain[offset:])
-            if ended is not None:
-                del self._open[entry_id]
-            if ended:
-                del self._found[entry_id]
-        for entry_id in more & self._found.keys():
-            self._found[entry_id] = msgspec.structs.replace(self._found[entry_id], at_least=True)
+                    self._pending.begin(known.entry_id, known.signature, hit.line, hit.offset)
+        for key in self._pending.settle(plain):
+            del self._found[key]
+        for key in [key for key in self._found if key[0] in more]:
+            self._found[key] = msgspec.structs.replace(self._found[key], at_least=True)
         self._middle = not whole
         if whole or line != max(plain.rfind(b"\n"), plain.rfind(b"\r")) + 1:
             self._told = set()
         self.lines += block.count(b"\n")
 
-    def _take_back(self, kinds: set[str]) -> None:
-        """Forget what lines of these kinds say has ended."""
-        for entry_id in [entry_id for entry_id, (one, _) in self._open.items() if kinds & set(one.ended_by)]:
-            del self._open[entry_id], self._found[entry_id]
+    def _place(self, hit: Found, telling: list[Known]) -> Place:
+        """Return where a line stands; rocmend's sentences are not looked for once its entries have a real line."""
+        place = self._reports.place(hit.offset)
+        if place is Place.OUTSIDE and self._own is not None and any(one.entry_id not in self._real for one in telling):
+            return Place.OWN if self._own.holds(hit.line) else place
+        return place
 
     def _keep(self, known: Known, line: str, number: int, *, mention: bool) -> None:
         signature = known.signature
-        before = self._found.get(known.entry_id)
+        self._real.add(known.entry_id)
+        key = known.entry_id, device_in(line) if signature.ended_by else ""
+        before = self._found.get(key)
         made = Sighting(
             known.entry_id,
             Certainty.POSSIBLE if mention else signature.certainty,
@@ -190,13 +206,19 @@ class ErrorReader:
             rank=signature.rank,
             mention=mention,
         )
-        if before is not None:
-            if made.order[:2] >= before.order[:2]:
-                made = before
-            elif not before.mention:  # the first line is shown; what a later one says more surely holds
-                made = msgspec.structs.replace(made, line=before.line, number=before.number, surest=number)
-            made = msgspec.structs.replace(made, count=before.count + 1, at_least=before.at_least)
-        self._found[known.entry_id] = made
+        self._found[key] = made if before is None else _both(before, made)
+
+
+def _both(before: Sighting, later: Sighting) -> Sighting:
+    """Return what two sightings say together: the first line is shown; what a later one says more surely holds."""
+    made = later
+    if later.order[:2] >= before.order[:2]:
+        made = before
+    elif not before.mention:
+        made = msgspec.structs.replace(
+            later, line=before.line, number=before.number, surest=later.surest or later.number
+        )
+    return msgspec.structs.replace(made, count=before.count + later.count, at_least=before.at_least or later.at_least)
 
 
 def _telling(known: tuple[Known, ...]) -> list[Known]:

@@ -16,7 +16,7 @@ _LONGEST_BYTES = 200
 _MOST = 5
 """Words that more entries have say nothing."""
 _SEVERAL = 2
-_WORD = re.compile(r"[a-z0-9]+")
+_WORD = re.compile(r"[^\W_]+")
 
 
 def quoted(text: str, knowledge: Knowledge) -> tuple[Sighting, ...]:
@@ -26,12 +26,12 @@ def quoted(text: str, knowledge: Knowledge) -> tuple[Sighting, ...]:
 
     Args:
         text: What a person pasted, in which no signature was found.
-        knowledge: The entries.
+        knowledge: The entries; those that are archived are left out.
     """
     text = text.strip()
     if len(text) > _LONGEST_BYTES or "\n" in text:
         return ()
-    entries = [entry for entry in knowledge.entries.values() if entry.signature]
+    entries = [entry for entry in knowledge.current().entries.values() if entry.signature]
     found = [one for entry in entries if (one := _in_line(text, entry)) is not None]
     if not found:
         found = [one for entry in entries if (one := _in_entry(text, entry)) is not None]

@@ -285,3 +285,201 @@ void run(float* out) { k<<<1, 64, bytes<float>(4096)>>>(out); }
 int bytes(int n) { return bytes(n); }
 __global__ void k(float* out) { out[threadIdx.x] = 1; }
 void run(float* out) { k<<<1, 64, bytes(98304)>>>(out); }
+//// lds_of_an_inline_union
+__global__ void k(float* out) {  //! CU20 manual
+  __shared__ union {
+    float tile[160][128];
+    int keys[64];
+  } shared;
+  shared.tile[0][threadIdx.x] = out[threadIdx.x];
+}
+//// lds_of_a_union_that_fits
+union Shared {
+  float a[96][128];
+  int b[64][128];
+};
+__global__ void k(float* out) {
+  __shared__ Shared shared;
+  __shared__ union {
+    float c[8];
+    int d[16];
+  } small[2];
+  shared.a[0][threadIdx.x] = small[0].c[0] = out[threadIdx.x];
+}
+//// lds_of_a_named_union
+union Shared {
+  float a[160][128];
+  int b[64];
+};
+__global__ void k(float* out) {  //! CU20 manual
+  __shared__ union Shared shared;
+  shared.a[0][threadIdx.x] = out[threadIdx.x];
+}
+//// lds_of_a_union_in_a_structure
+struct Shared {
+  float a[64][128];
+  union {
+    float b[64][128];
+    int c[72][128];
+  };
+  struct {
+    int d[4];
+  } more[2];
+};
+__global__ void k(float* out) {  //! CU20 manual
+  __shared__ Shared shared;
+  shared.a[0][threadIdx.x] = out[threadIdx.x];
+}
+//// lds_of_a_template_structure
+template <typename T, int Rows>
+struct Tile {
+  static constexpr int kColumns = 128;
+  T data[Rows][kColumns];
+};
+__global__ void k(float* out) {  //! CU20 manual
+  __shared__ Tile<double, 80> tile;
+  tile.data[0][threadIdx.x] = out[threadIdx.x];
+}
+//// lds_by_a_default_argument
+template <int Rows = 160, typename T = float>
+__global__ void k(float* out) {
+  __shared__ T tile[Rows][128];
+  tile[0][threadIdx.x] = out[threadIdx.x];
+}
+void run(float* out) {
+  k<<<1, 64>>>(out);     //! CU20 manual
+  k<><<<1, 64>>>(out);   //! CU20 manual
+  k<64><<<1, 64>>>(out);
+}
+//// lds_by_another_default_argument
+template <int Rows, typename T = double>
+__global__ void k(float* out) {
+  __shared__ T tile[Rows][128];
+  tile[0][threadIdx.x] = out[threadIdx.x];
+}
+void run(float* out) {
+  k<80><<<1, 64>>>(out);  //! CU20 manual
+  k<80, float><<<1, 64>>>(out);
+}
+//// lds_of_a_called_function
+__device__ float sum(const float* in) {
+  __shared__ float partial[72][128];
+  partial[0][threadIdx.x] = in[threadIdx.x];
+  __syncthreads();
+  return partial[0][0];
+}
+__device__ float twice(const float* in) { return 2 * sum(in); }
+__global__ void k(float* out) {  //! CU20 manual
+  __shared__ float tile[64][128];
+  tile[0][threadIdx.x] = twice(out);
+  out[threadIdx.x] = tile[0][0];
+}
+__global__ void small(float* out) { out[threadIdx.x] = twice(out); }
+//// lds_of_functions_by_choice
+template <int N>
+__device__ float one(const float* in) {
+  __shared__ float partial[72][128];
+  partial[0][threadIdx.x] = in[threadIdx.x];
+  return partial[0][0];
+}
+__device__ float other(const float* in) {
+  __shared__ float partial[72][128];
+  partial[1][threadIdx.x] = in[threadIdx.x];
+  return partial[1][0];
+}
+template <bool First>
+__global__ void k(float* out) {
+  if constexpr (First) out[threadIdx.x] = one<3>(out);
+  else out[threadIdx.x] = other(out);
+}
+//// lds_of_a_called_function_alone
+__device__ float sum(const float* in) {  //! CU20 manual
+  __shared__ float partial[160][128];
+  partial[0][threadIdx.x] = in[threadIdx.x];
+  return partial[0][0];
+}
+__global__ void k(float* out) { out[threadIdx.x] = sum(out); }
+//// lds_by_members_of_a_configuration
+struct Config {
+  static constexpr int kRows = 96;
+  static constexpr int kSmem = kRows * 1024;
+};
+extern __shared__ float tile[];
+__global__ void k(float* out) { out[threadIdx.x] = tile[threadIdx.x]; }
+void run(float* out) {
+  cudaFuncSetAttribute(k, cudaFuncAttributeMaxDynamicSharedMemorySize, Config::kSmem);  //! CU20 manual, CU21
+  k<<<1, 64, Config::kSmem>>>(out);  //! CU20 manual
+}
+//// lds_by_a_configuration_of_a_template
+template <int M, int Stages = 2>
+struct Config {
+  enum { kColumns = 64 };
+  static constexpr int kSmem = Stages * M * kColumns * sizeof(float);
+};
+using Large = Config<160>;
+using Small = Config<64, 3>;
+extern __shared__ float tile[];
+__global__ void k(float* out) { out[threadIdx.x] = tile[threadIdx.x]; }
+void run(float* out) {
+  k<<<1, 64, Large::kSmem>>>(out);  //! CU20 manual
+  k<<<1, 64, Small::kSmem>>>(out);
+  k<<<1, 64, Config<64, 5>::kSmem>>>(out);  //! CU20 manual
+}
+//// lds_by_a_namespace
+namespace config {
+constexpr int kSmem = 96 * 1024;
+}
+extern __shared__ float tile[];
+__global__ void k(float* out) { out[threadIdx.x] = tile[threadIdx.x]; }
+void run(float* out) { k<<<1, 64, config::kSmem>>>(out); }  //! CU20 manual
+//// lds_of_a_configured_kernel
+struct Wide {
+  static constexpr int kRows = 160;
+};
+struct Narrow {
+  static constexpr int kRows = 64;
+};
+template <class Config>
+__global__ void k(float* out) {
+  __shared__ float tile[Config::kRows][128];
+  tile[0][threadIdx.x] = out[threadIdx.x];
+}
+void run(float* out) {
+  k<Wide><<<1, 64>>>(out);  //! CU20 manual
+  k<Narrow><<<1, 64>>>(out);
+}
+//// lds_of_two_configurations
+template <typename T>
+struct Config {
+  static constexpr int kSmem = 32 * 1024;
+};
+template <>
+struct Config<double> {
+  static constexpr int kSmem = 96 * 1024;
+};
+extern __shared__ float tile[];
+__global__ void k(float* out) { out[threadIdx.x] = tile[threadIdx.x]; }
+void run(float* out) { k<<<1, 64, Config<float>::kSmem>>>(out); }
+//// lds_static_and_dynamic
+extern __shared__ float more[];
+__global__ void k(float* out) {
+  __shared__ float tile[64][128];
+  tile[0][threadIdx.x] = more[threadIdx.x] = out[threadIdx.x];
+}
+void run(float* out, void** arguments) {
+  k<<<1, 64, 40 * 1024>>>(out);  //! CU20 manual
+  k<<<1, 64, 32 * 1024>>>(out);
+  cudaLaunchKernel((void*)k, dim3(1), dim3(64), arguments, 48 * 1024, 0);  //! CU20 manual
+  cudaFuncSetAttribute(k, cudaFuncAttributeMaxDynamicSharedMemorySize, 64 * 1024);  //! CU20 manual, CU21
+}
+//// lds_static_of_a_template_and_dynamic
+extern __shared__ float more[];
+template <int Rows>
+__global__ void k(float* out) {
+  __shared__ float tile[Rows][128];
+  tile[0][threadIdx.x] = more[threadIdx.x] = out[threadIdx.x];
+}
+void run(float* out) {
+  k<64><<<1, 64, 40 * 1024>>>(out);  //! CU20 manual
+  k<32><<<1, 64, 40 * 1024>>>(out);
+}

@@ -79,6 +79,7 @@ def command(
     from rocmend.doctor.meaning import meanings
     from rocmend.kb.errors import ErrorReader, index_of
     from rocmend.kb.load import load_entries
+    from rocmend.kb.own import OwnSentences
     from rocmend.kb.quoted import quoted
     from rocmend.machine.hypothetical import target_alone
 
@@ -87,13 +88,13 @@ def command(
     knowledge = load_entries()
     if len(text) == 1 and text[0] in knowledge.entries and not run:
         raise UsageError("explain", f"{text[0]} is an entry.", next_step=f"Run `rocmend kb show {text[0]}`.")
-    reader = ErrorReader(index_of(knowledge))
+    reader = ErrorReader(index_of(knowledge), OwnSentences(knowledge))
     result = _run(text, time_limit, reader) if run else None
     interrupted = run and result is None
     pasted = "" if run else _read(text, reader)
     seen = reader.finish()
     if not seen and pasted:
-        seen = quoted(pasted, knowledge.current())
+        seen = quoted(pasted, knowledge)
     machine = None
     if seen:
         machine = target_alone(take_snapshot(machine_dir, target=target))
@@ -141,8 +142,10 @@ def _read(text: tuple[str, ...], reader: ErrorReader) -> str:
     path = _named(text) if text and text != ("-",) else None
     if path is not None:
         with path.open("rb", buffering=0) as file:
-            return _stream(file, reader, path.stat().st_size)
-    if text and text != ("-",):
+            pasted = _stream(file, reader, path.stat().st_size)
+        if path.is_file() or reader.bytes:
+            return pasted
+    elif text and text != ("-",):
         pasted = " ".join(text)
         reader.feed(pasted.encode(errors="replace"))
         pasted = pasted[:_SHORT_BYTES]
@@ -161,7 +164,7 @@ def _named(text: tuple[str, ...]) -> Path | None:
     """Return the file that is named; None for a pasted text.
 
     Raises:
-        UsageError: There is no such file, it is no regular one (a device may never end), or there are several.
+        UsageError: There is no such file, there are several, or it is neither one nor a pipe (a device may never end).
     """
     files = [word for word in text if word and _is_there(Path(word)) and (len(text) == 1 or _is_name(word))]
     if not files:
@@ -177,13 +180,13 @@ def _named(text: tuple[str, ...]) -> Path | None:
             next_step=f"Name one file, or pipe: cat {files[0]} … | rocmend explain",
         )
     path = Path(files[0])
-    if path.is_file():
+    if path.is_file() or path.is_fifo():  # a pipe is how a shell names a command: <(dmesg)
         return path
     if path.is_dir():
         if not _is_name(files[0]):  # an error that is called like a folder
             return None
         raise UsageError(files[0], "is a folder.", next_step="Name the log in it.")
-    raise UsageError(files[0], "is not a regular file.", next_step="Pipe it: sudo dmesg | rocmend explain")
+    raise UsageError(files[0], "is neither a file nor a pipe.", next_step="Pipe it: sudo dmesg | rocmend explain")
 
 
 def _is_name(word: str) -> bool:

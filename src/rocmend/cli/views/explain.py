@@ -13,7 +13,7 @@ from rocmend.cli.views.plan import steps_named
 from rocmend.core.records import Remedy
 from rocmend.core.signatures import Certainty
 from rocmend.core.units import count_text
-from rocmend.doctor.meaning import Here, Meaning
+from rocmend.doctor.meaning import Here, Meaning, Whose
 from rocmend.kb.entry import Status
 from rocmend.kb.errors import Sighting
 from rocmend.report.document import Block, Card, Code, Document, Pairs, Text, Tone
@@ -38,6 +38,13 @@ _PART = {
     Certainty.LIKELY: "likely: such a line was given in part",
     Certainty.POSSIBLE: "possible: only a part of the line was given",
 }
+_WHOSE = {
+    None: "confirmed",
+    Whose.THIS: "confirmed: the line is in its kernel log",
+    Whose.ANOTHER: "the line is of another machine; the kernel log of {machine} has such lines, too",
+    Whose.UNKNOWN: "the kernel log of {machine} has such lines",
+}
+"""What a machine says that confirms an entry, by whose log the line is of."""
 _MOST_FACTS = 4
 _OF_MACHINE = re.compile(r"\brocmend (?:wheel choose(?: [\w.]+)?+|doctor)(?! --(?:machine|target))(?!\w)")
 """Commands that answer for a machine."""
@@ -166,7 +173,7 @@ def _card(meaning: Meaning, machine: str, plan: Sequence[Block]) -> Card:
 def _sure(seen: Sighting) -> str:
     """Say how sure it is that such a line means the entry."""
     if seen.mention:
-        return "possible: the line names the error, as a script or a text does"
+        return "possible: the line names the error, as a script, a text or a report does"
     text = (_PART if seen.part else _SURE)[seen.certainty]
     return text.replace("the line says so", f"line {seen.surest} says so") if seen.surest else text
 
@@ -192,7 +199,7 @@ def _here(meaning: Meaning, machine: str) -> tuple[str, str, str] | None:
     facts = "; ".join(f"{fact.key} = {value_text(fact.key, fact.value)}" for fact in meaning.evidence[:_MOST_FACTS])
     where = f"on {machine}"
     if meaning.here is Here.CONFIRMED:
-        return where, "confirmed", facts
+        return where, _WHOSE[meaning.whose].format(machine=machine), facts
     if meaning.here is Here.CONTRADICTED:
         return where, "not confirmed", facts
     if meaning.here is Here.OTHER_GPU:

@@ -50,7 +50,7 @@ static int step(Wave *w) {
   switch (i->form) {
     case F_VALU:
       if (anything_pending(w)) { use_operands(w, i); if (i->flags & DUAL) use_operands(w, i + 1); }
-      run_vector(w, i);
+      run_vector(w, i, 0);
       break;
     case F_SALU:
       if (anything_pending(w)) use_operands(w, i);

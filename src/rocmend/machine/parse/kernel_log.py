@@ -10,7 +10,8 @@ import re
 
 import msgspec
 
-from rocmend.core.signatures import Signature, kernel_classes, kernel_kinds
+from rocmend.core.pending import Pending, device_in
+from rocmend.core.signatures import kernel_classes, kernel_kinds
 
 MAX_CHARS = 16 << 20
 """Characters looked at; the kernel's ring buffer holds far less."""
@@ -52,6 +53,8 @@ _RESETS = {
     "reset_failed": "failed",
 }
 """How the last reset stands after a line of a class. Lines such as "MODE1 reset" are printed before it is tried."""
+
+_WORST = ("unfinished", "failed", "recovered")
 
 _MONOTONIC = re.compile(r"^(?:<\d{1,3}>)?\[[ \t]{0,10}(\d{1,10}\.\d{1,9})\]")
 _STAMP = re.compile(
@@ -102,18 +105,24 @@ def last_reset(text: str) -> str | None:
     """Return how the last reset of the GPU in a kernel log went.
 
     Returns:
-        ``recovered``, ``failed``, ``unfinished`` where nothing follows its beginning, None where there was none.
+        ``recovered``, ``failed``, ``unfinished`` where nothing follows its beginning, None where there was none. Of
+        several cards, each with its own last reset, the worst.
     """
     log = text[:MAX_CHARS].encode(errors="replace")
-    state: str | None = None
-    last: tuple[Signature, int] | None = None
+    pending = Pending()
+    how, last = dict[str, str](), ""
     for hit in kernel_classes().scan(log):
-        for one in hit.known:
-            if one.signature.kind in _RESETS:
-                state, last = _RESETS[one.signature.kind], (one.signature, hit.offset)
-    if last is not None and last[0].ended_in(log[last[1] :]):
-        return "recovered"
-    return state
+        kinds = [one for one in hit.known if one.signature.kind in _RESETS]
+        for one in kinds:
+            state = _RESETS[one.signature.kind]
+            ended = pending.end({one.signature.kind}, hit.line)
+            devices = [device for _, device in ended] or [device_in(hit.line) or last]
+            how |= dict.fromkeys(devices, state)
+            last = devices[-1]
+            if one.signature.ended_by:
+                pending.begin(one.entry_id, one.signature, hit.line, hit.offset)
+    how |= {device: "recovered" for _, device in pending.settle(log)}
+    return next((state for state in _WORST if state in how.values()), None)
 
 
 def line_time(line: str) -> str:

@@ -1,9 +1,10 @@
 """More than 64 KiB of shared memory.
 
 What it does:
-  Sums the `__shared__` arrays and structures of a kernel if their sizes are constant, also by the template arguments of
-  a launch, and reads constant sizes passed to `cudaFuncSetAttribute` or to a launch, by variables that nothing changes
-  too.
+  Sums the `__shared__` arrays, structures and unions of a kernel and of the functions that it calls if their sizes are
+  constant, also by the template arguments of a launch and by members of structures (`Cfg::kSmem`), and reads constant
+  sizes passed to `cudaFuncSetAttribute` or to a launch, by variables that nothing changes too. Static and dynamic LDS
+  of a launch count together.
 
 Why it matters:
   A workgroup has 64 KiB of LDS on every AMD GPU but gfx950 (160 KiB). A kernel with more static LDS does not compile;
@@ -22,15 +23,16 @@ References:
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from rocmend.core.records import Severity
-from rocmend.port.cuda.declarations import Declaration, declared_at
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.functions import Function
-from rocmend.port.cuda.structure import Argument, Launch
+from rocmend.port.cuda.structure import Argument
 from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
-from rocmend.port.wave.sizes import lds_bytes, template_names, template_values, value
+from rocmend.port.wave.lds import Lds
+from rocmend.port.wave.sizes import Known, bound, template_arguments, template_parameters, value
 
 _LDS_BYTES = 65536
 _REMEDY = "Use a smaller tile, or process it in parts: a workgroup has 64 KiB of LDS (160 KiB on gfx950)."
@@ -72,106 +74,89 @@ _ATTRIBUTE = b"cudaFuncAttributeMaxDynamicSharedMemorySize"
 )
 def large_lds(file: CudaFile) -> Iterator[Found]:
     """Yield the kernels, their launches and the calls."""
-    held: dict[int, list[Declaration]] = {}
-    functions: dict[int, Function] = {}
-    for index in file.names(b"__shared__", *_aliases(file)):
-        function = file.function_at(file.tokens[index].start)
-        if function is not None:
-            held.setdefault(function.start, []).extend(_declared(file, index))
-            functions[function.start] = function
-    launches = list(file.launches())
-    for opened, arrays in held.items():
-        total = sum(lds_bytes(file, one, {}) or 0 for one in arrays)
-        if total > _LDS_BYTES:
-            name = functions[opened].name
-            shown = name.text.decode("utf-8", "replace")
-            message = f"{shown} has {total} bytes of static LDS, and a workgroup has {_LDS_BYTES}"
-            yield Found(name.start, name.end, message, remedy=_REMEDY)
-        else:
-            yield from _with_parameters(file, functions[opened], arrays, launches)
-    yield from _asked(file)
-
-
-def _aliases(file: CudaFile) -> Iterator[bytes]:
-    """Yield the macros that stand for ``__shared__``."""
-    for name, macros in file.macros.items():
-        words = [token.text for macro in macros for token in file.tokens[macro.first : macro.last]]
-        if words and b"__shared__" in words and len(words) <= 3:
-            yield name
-
-
-def _declared(file: CudaFile, index: int) -> list[Declaration]:
-    """Return what a ``__shared__`` declares, also by a macro that holds all of it."""
-    after = file.tokens[index + 1].text if index + 1 < len(file.tokens) else b""
-    macro = next(iter(file.macros.get(after, ())), None)
-    if macro is not None and macro.parameters is None:
-        places = range(macro.first, macro.last)
-    else:
-        end = index + 1
-        while end < len(file.tokens) and file.tokens[end].text not in (b";", b"{", b"}"):
-            end += 1
-        places = range(index + 1, end)
-    found = (declared_at(file.outline, at) for at in places)
-    return [one for one in found if one is not None and not one.pointers]
-
-
-def _with_parameters(
-    file: CudaFile, function: Function, arrays: list[Declaration], launches: list[Launch]
-) -> Iterator[Found]:
-    """Yield the launches whose template arguments make a kernel's arrays too large."""
-    names = template_names(file, function)
-    own = (one for one in launches if file.tokens[one.kernel.first].text == function.name.text)
-    for launch in own if names else ():
-        given = template_values(file, launch.kernel)
-        known = {name: value for name, value in zip(names, given, strict=False) if value is not None}
-        total = sum(lds_bytes(file, one, known) or 0 for one in arrays)
-        if total > _LDS_BYTES:
+    lds = Lds(file)
+    large: set[int] = set()
+    for function in file.functions:
+        own = lds.own_bytes(function, {})
+        total = own + (lds.called_bytes(function) if b"__global__" in function.qualifiers else 0)
+        if total > _LDS_BYTES and (own > _LDS_BYTES or not _called_alone(lds, function)):
+            large.add(function.start)
             shown = function.name.text.decode("utf-8", "replace")
-            message = f"{shown} has {total} bytes of static LDS with these template arguments"
-            yield Found(launch.start, launch.end, message, remedy=_REMEDY)
-
-
-def _asked(file: CudaFile) -> Iterator[Found]:
-    for call in file.calls(b"cudaFuncSetAttribute", b"hipFuncSetAttribute"):
-        if len(call.args) != 3 or _ATTRIBUTE not in file.data[call.args[1].start : call.args[1].end]:
-            continue
-        size = value(file, call.args[2], call.start)
-        if size is None:
+            holds = f"{shown} has" if total == own else f"{shown} and the functions that it calls have"
+            message = f"{holds} {total} bytes of static LDS, and a workgroup has {_LDS_BYTES}"
+            yield Found(function.name.start, function.name.end, message, remedy=_REMEDY)
+    for asked in _asked(file):
+        kernel, known = _kernel(file, lds, asked.kernel)
+        static = 0
+        if kernel is not None and kernel.start not in large:
+            static = lds.own_bytes(kernel, known) + lds.called_bytes(kernel)
+        dynamic = value(file, asked.dynamic, asked.start) if asked.dynamic is not None else 0
+        if dynamic is None and asked.attribute:
             yield Found(
-                call.start,
-                call.end,
+                asked.start,
+                asked.end,
                 "dynamic LDS of unknown size: a workgroup has 64 KiB (160 KiB on gfx950)",
                 outcome=Outcome.NOTE,
                 severity=Severity.WARNING,
             )
-        elif size > _LDS_BYTES:
-            yield Found(call.start, call.end, _requested(size), remedy=_REMEDY)
-    for given, start, end in _given(file):
-        size = value(file, given, start)
-        if size is not None and size > _LDS_BYTES:
-            yield Found(start, end, _requested(size), remedy=_REMEDY)
+        message = _message(kernel, known, static, dynamic or 0)
+        if message:
+            yield Found(asked.start, asked.end, message, remedy=_REMEDY)
 
 
-def _requested(size: int) -> str:
-    return f"{size} bytes of dynamic LDS are requested"
+def _called_alone(lds: Lds, function: Function) -> bool:
+    """Tell whether one of the functions that a kernel calls has too much LDS by itself, and is reported."""
+    return any(lds.own_bytes(one, {}) > _LDS_BYTES for one in lds.called(function))
 
 
-def _given(file: CudaFile) -> Iterator[tuple[Argument, int, int]]:
-    """Yield the sizes that launches ask for, and where they do: by chevrons, by a call, by a configuration."""
+def _message(function: Function | None, known: Known, static: int, dynamic: int) -> str:
+    if function is not None and static > _LDS_BYTES:
+        shown = function.name.text.decode("utf-8", "replace")
+        return f"{shown} has {static} bytes of static LDS" + (" with these template arguments" if known else "")
+    if dynamic > _LDS_BYTES:
+        return f"{dynamic} bytes of dynamic LDS are requested"
+    if static + dynamic > _LDS_BYTES:
+        return (
+            f"{static} bytes of static LDS and {dynamic} of dynamic LDS are more than the {_LDS_BYTES} of a workgroup"
+        )
+    return ""
+
+
+class _Asked(NamedTuple):
+    """A launch, or a call that asks for LDS: of a kernel, where one is named, and of so many bytes."""
+
+    start: int
+    end: int
+    kernel: Argument | None
+    dynamic: Argument | None
+    attribute: bool = False
+
+
+def _kernel(file: CudaFile, lds: Lds, given: Argument | None) -> tuple[Function | None, dict[bytes, int | Argument]]:
+    """Return the kernel that an argument names, also ``(void*)k<3>``, and what its template's parameters are."""
+    for at in range(given.first, given.last) if given is not None else ():
+        function = lds.kernel(file.tokens[at].text)
+        if function is not None and b"__global__" in function.qualifiers:
+            parameters = template_parameters(file, file.token_at(function.head))
+            return function, bound(file, parameters, template_arguments(file, at))
+    return None, {}
+
+
+def _asked(file: CudaFile) -> Iterator[_Asked]:
+    """Yield what asks for LDS: launches by chevrons and by calls, attributes and configurations."""
+    for call in file.calls(b"cudaFuncSetAttribute", b"hipFuncSetAttribute"):
+        if len(call.args) == 3 and _ATTRIBUTE in file.data[call.args[1].start : call.args[1].end]:
+            yield _Asked(call.start, call.end, call.args[0], call.args[2], attribute=True)
     for launch in file.launches():
-        if len(launch.config) > 2:
-            yield launch.config[2], launch.start, launch.end
+        yield _Asked(launch.start, launch.end, launch.kernel, launch.config[2] if len(launch.config) > 2 else None)
     for call in file.calls(b"cudaLaunchKernel", b"cudaLaunchCooperativeKernel"):
         if len(call.args) > 4:
-            yield call.args[4], call.start, call.end
+            yield _Asked(call.start, call.end, call.args[0], call.args[4])
     for index in file.names(b"dynamicSmemBytes"):
         if index + 2 < len(file.tokens) and file.tokens[index + 1].text == b"=":
             last = index + 2
             while last < len(file.tokens) and file.tokens[last].text not in (b";", b",", b"}"):
                 last += 1
             token = file.tokens[index]
-            yield (
-                Argument(file.tokens[index + 2].start, file.tokens[last - 1].end, index + 2, last),
-                token.start,
-                token.end,
-            )
+            given = Argument(file.tokens[index + 2].start, file.tokens[last - 1].end, index + 2, last)
+            yield _Asked(token.start, token.end, None, given)
