@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rocmend.cli.base import rocmend_command
+from rocmend.cli.base import OneOf, rocmend_command
 from rocmend.cli.output import finish, output_options
+from rocmend.cli.quantities import SIZE
 from rocmend.core.errors import DataError, UsageError
 from rocmend.core.optional import need
 from rocmend.report.envelope import Outcome
@@ -50,13 +51,10 @@ class _Sizes(click.ParamType):  # type: ignore[type-arg]
     "emulate",
     examples=(
         (
-            "rocmend emulate add.hsaco --grid 4 --block 256 --arg f32[1000]=random --arg f32[1000] --arg i32=1000",
-            "a kernel over 1,000 floats; what its checks found, what it wrote, what it consisted of",
+            "rocmend emulate k.hsaco --grid 4 --block 256 --arg f32[1000]=random --arg f32[1000] --arg i32=1000",
+            "check it",
         ),
-        (
-            "rocmend emulate k.hsaco --block 64 --arg i32[64]=arange --trace --json",
-            "each instruction with what it wrote",
-        ),
+        ("rocmend emulate k.hsaco --arg i32[64]=arange --trace", "what each instruction of a wave wrote"),
     ),
 )
 @click.argument("file", type=click.Path(path_type=Path))
@@ -73,10 +71,8 @@ class _Sizes(click.ParamType):  # type: ignore[type-arg]
     help="An argument, in order: f32[1024]=random, i32[16]=arange, f16[64]=0, f32[64]=FILE.npy, u8[256] (nothing in it"
     " yet), i32=5, f32=0.5, null.",
 )
-@click.option("--lds", metavar="BYTES", type=click.IntRange(0), default=0, help="LDS that the launch adds.")
-@click.option(
-    "--order", type=click.Choice(ORDERS), default="forward", show_default=True, help="In which order waves run."
-)
+@click.option("--lds", metavar="SIZE", type=SIZE, default="0B", help="LDS that the launch adds: 16KiB.")
+@click.option("--order", type=OneOf(ORDERS), default="forward", show_default=True, help="In which order waves run.")
 @click.option("--trace", is_flag=True, help=f"Show the first {TRACED:,} instructions of a wave, and what each wrote.")
 @click.option(
     "--wave", metavar="N", type=click.IntRange(0), default=0, help="The wave of the first workgroup to trace."
