@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from rocmend.codeobject.kernarg import BUFFERS, Argument, Launch
 from rocmend.core.errors import UsageError
-from rocmend.emulate.device import ALL_CHECKS, Device, FaultError, Order, Run
+from rocmend.emulate.device import ALL_CHECKS, Device, FaultError, Order, Run, Step
 from rocmend.emulate.program import load
 
 __all__ = ["launch", "value_of"]
@@ -30,6 +30,8 @@ def launch(  # noqa: PLR0913  a launch has so many properties
     checks: int = ALL_CHECKS,
     order: int = Order.FORWARD,
     faults: str = "raise",
+    trace: Callable[[Step], None] | None = None,
+    unwritten: Collection[int] = (),
 ) -> Run:
     """Run a kernel as machine code; results land in the arrays.
 
@@ -44,6 +46,8 @@ def launch(  # noqa: PLR0913  a launch has so many properties
         checks: Checks that are on, as bits of ``Check``.
         order: In which order waves run: 0 forward, 1 in reverse, 2 shuffled.
         faults: ``raise`` or ``return``.
+        trace: Called after each instruction of each wave.
+        unwritten: Numbers of the arrays that hold nothing yet: reading one before the kernel wrote it is a finding.
 
     Returns:
         What it did: findings, and how often each instruction was executed.
@@ -61,16 +65,21 @@ def launch(  # noqa: PLR0913  a launch has so many properties
     if len(args) != len(explicit):
         names = ", ".join(f"{one.name or '?'} ({one.kind}, {one.size} bytes)" for one in explicit)
         raise UsageError("args", f"{program.kernel} takes {len(explicit)} arguments, got {len(args)}: {names}.")
-    values = [value_of(device, one, arg) for one, arg in zip(explicit, args, strict=True)]
+    for number in sorted(unwritten):
+        if isinstance(args[number], np.ndarray):
+            device.add(args[number], explicit[number].name or f"argument {number}", written=False)
+    values = [value_of(device, one, arg, number) for number, (one, arg) in enumerate(zip(explicit, args, strict=True))]
     x, y, z = (*grid, 1, 1)[:3]
     width, height, depth = (*block, 1, 1)[:3]
-    run = device.launch(program, values, Launch((x, y, z), (width, height, depth), dynamic_lds_bytes), order=order)
+    run = device.launch(
+        program, values, Launch((x, y, z), (width, height, depth), dynamic_lds_bytes), order=order, trace=trace
+    )
     if run.faults and faults == "raise":
         raise FaultError(program.kernel, run.faults)
     return run
 
 
-def value_of(device: Device, argument: Argument, value: Any) -> int | bytes:
+def value_of(device: Device, argument: Argument, value: Any, number: int = 0) -> int | bytes:
     """Return an argument as the kernarg segment holds it; an array becomes part of the device's memory.
 
     Raises:
@@ -81,7 +90,7 @@ def value_of(device: Device, argument: Argument, value: Any) -> int | bytes:
     if isinstance(value, np.ndarray) or hasattr(value, "untyped_storage"):
         if argument.kind not in BUFFERS and argument.size != 8:
             raise UsageError("args", f"{argument.name or 'an argument'} takes {argument.size} bytes, got an array.")
-        return device.address_of(value, argument.name)
+        return device.address_of(value, argument.name or f"argument {number}")
     if isinstance(value, bytes):
         return value
     if isinstance(value, np.generic):

@@ -115,7 +115,7 @@ def analyse(  # noqa: PLR0913  a run is told what to read, by which rules and ho
         seen = by_width(folder, seen, chosen.max_file_bytes)
     built = torch_builds(folder, seen, chosen.max_file_bytes) if root.is_dir() else TorchBuild()
     files = _by_rules(seen, wanted, names, built)
-    files, closed = _kept(folder, files, wanted, walked, chosen.max_file_bytes)
+    files, closed, gone = _kept(folder, files, wanted, walked, chosen.max_file_bytes)
     looked_at = Counter(one.reads.value for one in seen if one.reads and not (one.report and one.report.skipped))
     return Analysis(
         root=str(folder),
@@ -133,6 +133,7 @@ def analyse(  # noqa: PLR0913  a run is told what to read, by which rules and ho
             *_problems(folder),
             *_left_out(files, chosen.project_time_limit_s),
             *_unused(unused),
+            *gone,
             *(known.notes if known else ()),
         ),
         narrowed=len(wanted) < len(rules()),
@@ -263,8 +264,8 @@ def _by_rules(
 
 def _kept(
     folder: Path, files: tuple[FileReport, ...], wanted: frozenset[str], walked: Walked, max_file_bytes: int
-) -> tuple[tuple[FileReport, ...], int]:
-    """Return reports with the findings that earlier ports keep, and how many comments close."""
+) -> tuple[tuple[FileReport, ...], int, tuple[str, ...]]:
+    """Return reports with what earlier ports keep, how many findings comments close, and notes on lost files."""
     from rocmend.port.kept import with_kept
 
     return with_kept(folder, files, wanted, {file.path for file in walked.files}, max_file_bytes)
