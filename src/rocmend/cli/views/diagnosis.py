@@ -35,16 +35,19 @@ def diagnosis_document(diagnosis: Diagnosis, machine: Machine, *, brief: bool = 
     """
     blocks: list[Block] = [overview(areas(machine, diagnosis), diagnosis)]
     if not diagnosis.hypothetical_target:
-        blocks.append(Pairs(machine_rows(diagnosis)))
+        rows = machine_rows(diagnosis) if diagnosis.gpus else python_rows(diagnosis)  # that there is none is said above
+        blocks += [Pairs(rows)] if rows else []
     blocks += todo_blocks(diagnosis, machine)
     if diagnosis.findings:
         cards = tuple(finding_card(finding, diagnosis) for finding in diagnosis.findings)
         blocks.append(Section("What was found", cards))
     blocks += undecided_blocks(diagnosis)
     summary, tone = verdict(diagnosis)
-    more = "`-v` shows reasons, risks, checks, undo and evidence; " if brief else ""
+    more = "`-v` shows risks, checks, undo and evidence; " if brief else ""
     footer = f"Nothing was changed. {more}`--explain ID` explains a finding"
-    footer += "; `--plan sh` prints a script that asks at each step." if diagnosis.plan.steps else "."
+    if diagnosis.plan.steps:
+        footer += "; `--plan sh` prints a script that asks at each step. Run `rocmend doctor` again afterwards"
+    footer += "."
     title = f"Diagnosis of {diagnosis.machine}"
     if target := diagnosis.hypothetical_target:
         title = diagnosis.about

@@ -72,7 +72,8 @@ def steps_text(entry_id: str, plan: Plan) -> str:
 def _step(step: records.Step, plan: Plan) -> Step:
     title = step.title
     if step.phase is Phase.REBOOT and step.after:
-        title = f"{title} once, for {steps_named(step.after)}; then `rocmend doctor` checks them"
+        them = "them" if len(step.after) > 1 else "it"
+        title = f"{title} once, for {steps_named(step.after)}; then `rocmend doctor` checks {them}"
     return Step(
         number=step.number,
         title=title.replace("`", ""),

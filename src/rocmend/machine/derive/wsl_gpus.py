@@ -29,7 +29,7 @@ def derive(machine: Machine, facts: FactSink) -> None:
 
     gpus = [agent for agent in agents if isinstance(agent, dict) and agent.get("gfx")]
     if gpus:
-        facts.gap("gpu.*", "inside WSL 2 only the driver on Windows knows it", source="rocminfo")
+        facts.gap("gpu.*", "inside WSL 2 only the driver on Windows knows this", source="rocminfo")
     for index, agent in enumerate(gpus):
         target = find(str(agent["gfx"]))
         chip = agent.get("chip_id")
