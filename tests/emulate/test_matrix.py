@@ -16,9 +16,10 @@ import pytest
 
 pytest.importorskip("rocm")
 
-from rocmend.emulate.assemble import mnemonics
 from tests.emulate.bench import TARGETS, Case, Words, execute, lanes_of, tried
 from tests.emulate.stated_conversions import fp8_value
+
+from rocmend.emulate.assemble import mnemonics
 
 A_AT, B_AT, C_AT, WORDS = 8, 16, 24, 48
 BITS = {
