@@ -1,6 +1,6 @@
 """Write the page of the instructions that the emulator models, and those that the tests compare.
 
-Usage, from the root: python docs/emulated.py; it runs tests/emulate in all forms (minutes) and writes
+Usage, from the root: python docs/emulated.py; it runs the tests of instructions (minutes) and writes
 docs/reference/emulated-instructions.md.
 """
 
@@ -18,6 +18,7 @@ from rocmend.emulate.known import known, modelled
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "reference" / "emulated-instructions.md"
 TARGETS = ("gfx906", "gfx90a", "gfx942", "gfx950", "gfx1010", "gfx1030", "gfx1100", "gfx1151", "gfx1201")
+FILES = [f"tests/emulate/test_{name}.py" for name in ("vector", "scalar", "matrix", "lanes", "memory", "sequences")]
 RECORD = "ROCMEND_TESTED_INSTRUCTIONS"
 CLASSES = {
     "Matrix": ("v_mfma_", "v_smfmac_", "v_wmma_", "v_swmmac_"),
@@ -67,7 +68,7 @@ def _class(name: str) -> str:
 def _tested() -> dict[str, set[str]]:
     found: dict[str, set[str]] = defaultdict(set)
     with tempfile.NamedTemporaryFile(prefix="rocmend-", suffix=".txt") as file:
-        command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "--tier", "all", "tests/emulate"]
+        command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "--tier", "all", *FILES]
         subprocess.run(command, cwd=ROOT, check=True, env=os.environ | {RECORD: file.name})  # noqa: S603
         for line in Path(file.name).read_text(encoding="utf-8").splitlines():
             target, name = line.split()
