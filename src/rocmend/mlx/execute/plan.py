@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from rocmend.mlx.execute import interpreter
+from rocmend.mlx.execute import heap, interpreter
 from rocmend.mlx.execute.order import order_of
 from rocmend.mlx.execute.rewrite import rewritten
 from rocmend.mlx.execute.step import Step
@@ -193,6 +193,7 @@ class _Observation:
                     values[place] = call(nodes, *tensors)
                 except (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError) as error:
                     raise interpreter.failure(node, tensors, error) from error
+                heap.passed((*tensors, values[place]))
                 del tensors
                 self._see(place, values[place])
                 free = tuple(one for one in dict.fromkeys((*ins, place)) if self.last[one] == number)

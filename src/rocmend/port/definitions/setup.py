@@ -17,11 +17,13 @@ from rocmend.port.definitions.python_values import UNKNOWN, executed, texts, unr
 from rocmend.port.nesting import NestingError
 from rocmend.port.python.file import PythonFile
 
-__all__ = ["of_unit"]
+__all__ = ["of_unit", "torch_sources"]
 
 _OTHER = {True: "cxx", False: "nvcc"}
 """The key of the options that a unit is not compiled with, by whether it is one of CUDA."""
 _MAX_BYTES = 4 << 20
+_SOURCE = re.compile(r"\.(?:cuh?|c(?:c|pp|xx)?|h(?:pp)?)\Z")
+_LONGEST = 512
 _SHOWN = 60
 _MOST = 64
 """Extensions that are told apart; of more, all are taken together."""
@@ -57,6 +59,19 @@ def of_unit(tree: Beneath, unit: str) -> tuple[list[Definitions], Definitions]:
     return [], Definitions({})
 
 
+def torch_sources(path: str, data: bytes) -> tuple[str, ...]:
+    """Return the sources that a script has PyTorch compile for GPUs, as it names them; parts may be ``*``.
+
+    Args:
+        path: The script.
+        data: Its bytes.
+    """
+    try:
+        return tuple(dict.fromkeys(_read(path, data).torch_sources()))
+    except (DataError, NestingError):
+        return ()
+
+
 class _Setup:
     """A ``setup.py``: its extensions, and its definitions by where they stand."""
 
@@ -67,6 +82,22 @@ class _Setup:
         calls = [call for call in self.file.on_rocm(self.file.of(ast.Call)) if self._is(call)]
         self.extensions = [self._extension(call) for call in calls] if len(calls) <= _MOST else []
         self.made = [*self._options(), *self._pairs()]
+
+    def torch_sources(self) -> Iterator[str]:
+        """Yield the names of the sources that PyTorch compiles for GPUs."""
+        for call in self.file.of(ast.Call):
+            given = {one.arg: one.value for one in call.keywords if one.arg}
+            name = base(call.func)
+            inline = name == "load_inline"
+            if not inline and not self._is(call, "CUDAExtension") and not (name == "load" and self._of_torch(call)):
+                continue
+            nodes = [*call.args, *given.values()] if inline else [given.get("sources"), *call.args[1:2]]
+            for node in nodes:
+                paths = self._paths(node) if node is not None else ()
+                yield from (one for one in paths if _SOURCE.search(one) and len(one) < _LONGEST)
+
+    def _of_torch(self, call: ast.Call) -> bool:
+        return (self.file.qualified(call.func) or "").endswith("cpp_extension.load")
 
     def of(self, unit: str) -> tuple[list[Definitions], Definitions]:
         """Return what each extension defines that lists a unit, and what all of them and the rest do."""
@@ -155,13 +186,13 @@ class _Setup:
             options = [f"-D{one}={value_text}" for one in names or [UNKNOWN]]
             yield from self._as_executed(pair, of_options(options, self._place(pair)))
 
-    def _is(self, call: ast.Call) -> bool:
+    def _is(self, call: ast.Call, name: str = "Extension") -> bool:
         """Tell whether a call makes an extension, also by a name that one of torch's classes was given."""
         names = [
             base(call.func),
             *(base(one) for fed in self.feeds.get(base(call.func), ()) for one in ast.walk(fed)),
         ]
-        return any(name.endswith("Extension") for name in names)
+        return any(one.endswith(name) for one in names)
 
     def _extension(self, call: ast.Call) -> _Extension:
         given = {one.arg: one.value for one in call.keywords if one.arg}
