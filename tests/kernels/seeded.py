@@ -75,7 +75,7 @@ def main(op_name: str, case_name: str, target_name: str, fault: str) -> str:
     target, op = targets.by_name(target_name), registry.get(op_name)
     case = next(one for one in cases_of(op) if one.name == case_name)
     emulated._compiled.clear()
-    emulated.compile_spec = seeded(fault, target)
+    vars(emulated)["compile_spec"] = seeded(fault, target)
     emulator = (OneTooMany if fault == "bound" else emulated.Emulator)(target)
     try:
         with executor.using(emulator):
@@ -86,5 +86,6 @@ def main(op_name: str, case_name: str, target_name: str, fault: str) -> str:
 
 
 if __name__ == "__main__":
-    for one in sys.argv[4:]:
-        sys.stdout.write(f"{one}: {main(*sys.argv[1:4], one)}\n")
+    op_name, case_name, target_name, *faults = sys.argv[1:]
+    for one in faults:
+        sys.stdout.write(f"{one}: {main(op_name, case_name, target_name, one)}\n")
