@@ -26,7 +26,7 @@ from benchmarks.kernels.suites.outcomes import Log, costs
 from benchmarks.kernels.suites.sources import digest
 
 from rocmend.kernels import registry, rungs
-from rocmend.kernels.suite.supervise import OpRun, summed, evidence_of
+from rocmend.kernels.suite.supervise import OpRun, evidence_of, summed
 
 SIZES = ("tiny", "small", "large")
 

@@ -127,6 +127,8 @@ def command(
     file = OutputFile(record, "file of records") if record is not None else None
     chosen = _sizes(sizes, where)
     need("kernels check")
+    if emulate is not None:
+        need("emulate")
     group = f"kernels-{dt.datetime.now(dt.UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
     runs: list[OpRun] = []
     interrupted = False
@@ -136,14 +138,12 @@ def command(
         if emulate is not None:
             limits = (cases, case_limit, time_limit, jobs)
             runs, interrupted = _emulated(names, emulate, chosen, limits, progress)
+            for run in runs:
+                _keep(store, run, group)
         for name in names if emulate is None else ():
             progress(name, len(runs), len(names))
             runs.append(check_op(name, where, chosen, case_s=case_limit, jobs=jobs))
-            if store is not None:
-                _keep(store, runs[-1], group)
-            if store is not None:
-                for run in runs:
-                    _keep(store, run, group)
+            _keep(store, runs[-1], group)
     found = rungs.from_evidence(evidence_of(run, group) for run in runs)
     unwritten = _write(file, found) if file is not None else None
     outcome = Outcome(
@@ -221,9 +221,11 @@ def _sizes(asked: str, device: str) -> tuple[str, ...]:
     return chosen
 
 
-def _keep(store: Store, run: OpRun, group: str) -> None:
+def _keep(store: Store | None, run: OpRun, group: str) -> None:
     from rocmend.kernels.suite.supervise import evidence_of
 
+    if store is None:
+        return
     try:
         store.add(evidence_of(run, group))
     except RocmendError as error:

@@ -14,6 +14,7 @@ import msgspec
 
 from rocmend.core.errors import UnitError, UsageError
 from rocmend.core.verdict import Verdict
+from rocmend.emulate.build import engine
 from rocmend.emulate.generation import generation_of
 from rocmend.kernels import registry
 from rocmend.kernels.compiled.pool import Pool
@@ -109,10 +110,11 @@ def check_emulated(
         done: Gets what came out, by op and target, as it comes: it holds what was run if this is interrupted.
 
     Raises:
-        UsageError: Code for a target is not executed, or no Triton at hand compiles for it.
+        UsageError: Code for a target is not executed, no Triton at hand compiles for it, or there is no C compiler.
     """
     for target in selection.targets:
         generation_of(target, 64)
+    engine()  # compiled once, before the workers ask for it
     begun, started = time.monotonic(), dt.datetime.now(dt.UTC)
     toolchains = {name: _toolchain(name, selection.toolchains) for name in selection.targets}
     outcomes: dict[tuple[str, str], dict[str, Emulated]] = {}
