@@ -113,6 +113,10 @@ def analyse(  # noqa: PLR0913  a run is told what to read, by which rules and ho
         from rocmend.port.widths import by_width
 
         seen = by_width(folder, seen, chosen.max_file_bytes)
+    if any(one.asks for one in seen):
+        from rocmend.port.headers import by_headers
+
+        seen = by_headers(folder, seen, chosen.max_file_bytes)
     files = _by_rules(seen, wanted, names, torch_builds(folder, seen) if root.is_dir() else set())
     files, closed = _kept(folder, files, wanted, walked, chosen.max_file_bytes)
     looked_at = Counter(one.reads.value for one in seen if one.reads and not (one.report and one.report.skipped))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
@@ -11,6 +12,7 @@ from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.functions import Function
 from rocmend.port.cuda.lexer import Kind, Token
 from rocmend.port.cuda.structure import Argument, arguments
+from rocmend.port.wave.asked import ask
 from rocmend.port.wave.asking import CHANGES
 from rocmend.port.wave.sizes import value
 from rocmend.port.wave.tokens import text_at
@@ -25,6 +27,7 @@ class _Shape(NamedTuple):
     others: int | None
 
 
+_CONSTANT = re.compile(rb"[A-Z][A-Z0-9_]{2,}|k[A-Z]\w+")
 _UNKNOWN = _Shape(None, None)
 _NUMBERS = frozenset(b"int unsigned long short size_t int64_t uint32_t int32_t uint64_t uint".split())
 
@@ -56,8 +59,17 @@ def _shapes(file: CudaFile, function: Function) -> list[_Shape]:
     known = _kept.get(file)
     if known is None:
         known = _kept[file] = list(_launched(file))
+        if any(None in shape for _, shape in known):
+            _ask_constants(file)
     kernel = b"__global__" in function.qualifiers
     return [shape for names, shape in known if not kernel or function.name.text in names]
+
+
+def _ask_constants(file: CudaFile) -> None:
+    """Note the names of constants of other files, of which a launch's shape may be made."""
+    for name in file.all_names:
+        if _CONSTANT.fullmatch(name) and not file.declarations_of(name):
+            ask(file, name)
 
 
 def _launched(file: CudaFile) -> Iterator[tuple[frozenset[bytes], _Shape]]:

@@ -9,6 +9,7 @@ from rocmend.port.cuda.declarations import Macro
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.functions import Function
 from rocmend.port.cuda.lexer import Kind
+from rocmend.port.wave.asked import ask
 
 __all__ = ["Statement", "hides_its_condition", "statement_at", "statements", "walk"]
 
@@ -64,7 +65,10 @@ def statements(file: CudaFile, function: Function) -> Statement | None:
 
 def hides_its_condition(file: CudaFile, one: Statement) -> bool:
     """Tell whether a macro that the file does not define makes a statement a branch or a loop."""
-    return one.keyword == b"macro" and file.tokens[one.first].text not in file.macros
+    hides = one.keyword == b"macro" and file.tokens[one.first].text not in file.macros
+    if hides:
+        ask(file, file.tokens[one.first].text)
+    return hides
 
 
 def statement_at(file: CudaFile, index: int) -> Statement | None:

@@ -13,6 +13,7 @@ from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.functions import Function
 from rocmend.port.cuda.lexer import Kind
 from rocmend.port.cuda.structure import Argument, call_at
+from rocmend.port.wave.asked import ask
 from rocmend.port.wave.blocks import warps_are_rows
 from rocmend.port.wave.statements import Statement, hides_its_condition, statements, walk
 from rocmend.port.wave.template_names import of_a_template, template_parameter
@@ -35,6 +36,7 @@ _BROADCASTS = frozenset(b"__shfl_sync __shfl warp32_shfl_sync warp32_shfl".split
 """Shuffles that give all lanes the value of one, where that is the same one for all of them."""
 _BLOCK_VOTES = frozenset((b"__syncthreads_or", b"__syncthreads_and", b"__syncthreads_count"))
 _JUMPS = (b"break", b"continue", b"goto")
+_MACRO = re.compile(rb"[A-Z][A-Z0-9_]{2,}")
 _CONSTANT = re.compile(rb"[A-Z][A-Z0-9_]*|k[A-Z]\w*")
 _OF_A_LANE = re.compile(
     rb"LANE|TID|RANK|IDX|INDEX|LEADER|MASTER|ELECT|(?:^|_)(?:ID|THREAD|ACTIVE)(?:_|$)|^T?[IJXYZ]$|LID|GID",
@@ -207,6 +209,8 @@ def _is_whole(file: CudaFile, at: int, lanes: int) -> bool:
     if name.kind == Kind.NUMBER:
         return _whole_warps(name.text, lanes)
     value = constant(file, Argument(name.start, name.end, at, at + 1), name.start)
+    if value is None:
+        ask(file, name.text)
     return value is not None and value > 0 and value % lanes == 0
 
 
@@ -219,6 +223,7 @@ def _is_32(file: CudaFile, at: int) -> bool:
         return False
     if name.text in file.macros or file.declarations_of(name.text):
         return constant(file, Argument(name.start, name.end, at, at + 1), name.start) == 32
+    ask(file, name.text)
     return not any(template_parameter(file, index) for index in file.names(name.text, shared=False))
 
 
@@ -244,6 +249,7 @@ def _known(  # noqa: PLR0911  each return names one kind of variable
 ) -> bool:
     name = file.tokens[at]
     if text_at(file, at + 1) == b"(" or depth >= _DEEPEST:
+        ask(file, name.text)
         return False
     declared = file.declaration_of(name.text, name.start)
     if declared is None:
@@ -367,6 +373,8 @@ def _taken_alike(file: CudaFile, question: _Question, one: Statement) -> bool:
 
 def _jumps(file: CudaFile, index: int) -> bool:
     """Tell whether a macro stands at an index that goes elsewhere: whether all lanes do is not looked into."""
+    if _MACRO.fullmatch(file.tokens[index].text):
+        ask(file, file.tokens[index].text)
     return any(
         text_at(file, at) in _JUMPS
         for one in file.macros.get(file.tokens[index].text, ())
@@ -386,4 +394,5 @@ def _known_name(file: CudaFile, function: Function, name: bytes, lanes: int, dep
             one.parameters is None and _same(file, function, (one.first, one.last), lanes=lanes, depth=depth + 1)
             for one in macros
         )
+    ask(file, name)
     return of_a_template(file, function, name, 0) or (bool(_CONSTANT.fullmatch(name)) and not _OF_A_LANE.search(name))
