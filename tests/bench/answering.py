@@ -43,8 +43,11 @@ class _Handler(BaseHTTPRequestHandler):
             part = {"delta": {"content": text}} if "messages" in body else {"text": text}
             self._event({"choices": [part]})
             time.sleep(EACH_S)
-            if how == "breaks":
+            if how == "breaks" or (how == "breaks-later" and len(self.server.asked) % 3 == 0):  # type: ignore[attr-defined]
                 return
+        if how == "no-done":
+            self._event({"choices": [{"delta": {}, "finish_reason": "length"}]})
+            return
         if how != "no-usage":
             self._event({"choices": [], "usage": {"completion_tokens": TOKENS, "prompt_tokens": 40}})
         self.wfile.write(b"data: [DONE]\n\n")

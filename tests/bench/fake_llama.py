@@ -8,6 +8,7 @@ import random
 import stat
 import struct
 import sys
+import time
 from pathlib import Path
 
 _OLD_HELP = """usage: {program} [options]
@@ -65,8 +66,8 @@ def write_program(folder: Path, *, old: bool = False, faults: dict[str, str] | N
         folder: Where it is put.
         old: A generation without -d, -dev, -fa, --list-devices, --progress and jsonl.
         faults: What goes wrong, by device (``ROCm0``, ``none``) or by test (``pp512@d2048``): ``abort``, ``hang``,
-            ``oom``, ``said``, ``cpu``, ``nothing``; ``killed`` and ``waits`` only where the file ``mark`` is not there,
-            ``waits-later`` the second time.
+            ``oom``, ``said``, ``cpu``, ``nothing``, ``spins``; ``killed`` and ``waits`` only where the file ``mark``
+            is not there, ``waits-later`` the second time.
             By test and physical batch (``pp2048-ub1024``) likewise. ``speeds`` says how fast prompts are with one:
             ``ub1024=1.2``. ``gpus`` is how many there are; ``holds`` which of them hold weights, whatever is asked for.
     """
@@ -220,9 +221,10 @@ def _fail(fault: str) -> None:
         _say("ggml_backend_cuda_buffer_type_alloc_buffer: failed to allocate buffer of size 9", err=True)
         sys.exit(1)
     if fault == "hang":
-        import time
-
         time.sleep(3600)
+    end = time.monotonic() + 0.8
+    while fault == "spins" and time.monotonic() < end:
+        pass
 
 
 def _say(text: str, *, err: bool = False) -> None:

@@ -8,10 +8,12 @@ import msgspec
 import pytest
 
 from rocmend.bench.case import Case, Setting
+from rocmend.bench.compare import compared_in
 from rocmend.bench.conclude import Conclusion, conclusions, fit
-from rocmend.bench.records import Measured
+from rocmend.bench.records import BenchRun, Measured
 from rocmend.bench.session import Prepared
-from rocmend.bench.stats import summarize
+from rocmend.bench.stats import Difference, summarize
+from rocmend.cli.views.bench import statements
 from rocmend.core.verdict import Verdict
 
 
@@ -118,3 +120,66 @@ def test_results_of_other_suites_say_nothing() -> None:
     blocks = ((1.0,) * 3,) * 3
     other = Measured(case, Verdict.PASS, "", Prepared(Verdict.PASS), blocks, summarize(blocks), "2026-01-01", 1.0)
     assert conclusions([other]) == []
+
+
+def _noisy_run(seed: int, suite: str = "llama") -> BenchRun:
+    """Return a run of five settings that do not differ, three blocks each: by themselves, some would seem to."""
+    drawn = random.Random(seed)  # noqa: S311  noise
+    results = []
+    for depth in (0, 4096):
+        case = Case(f"{suite}/{depth}", suite, {"model": "7B", "prompt": 512, "depth": depth}, "tok/s", 512.0)
+        for setting in ("one", "two", "three", "four", "five"):
+            blocks = tuple((drawn.lognormvariate(0, 0.3),) for _ in range(3))
+            made = Measured(
+                case, Verdict.PASS, "", Prepared(Verdict.PASS), blocks, summarize(blocks), "2026-01-01", 1.0
+            )
+            results.append(msgspec.structs.replace(made, setting=Setting(setting)))
+    settings = tuple(dict.fromkeys(item.setting.id for item in results))
+    return BenchRun("", suite, "", tuple(map(Setting, settings)), tuple(results))
+
+
+def test_a_statement_never_says_other_than_the_table() -> None:
+    stated = 0
+    for seed in range(200):
+        run = _noisy_run(seed)
+        table = {f"{case} @ {setting}": one for (case, setting), one in compared_in(run).items()}
+        found = conclusions(run.results)
+        stated += any(one.shown for one in found)
+        for said in (one for one in found if one.shown and one.topic == "best"):
+            leader, second = said.evidence
+            if second.endswith("@ one"):
+                assert table[leader].difference is Difference.FASTER, said.text
+            if leader.endswith("@ one"):
+                assert table[second].difference is Difference.SLOWER, said.text
+    assert stated <= 200 * 0.1  # the table's comparisons, and those that statements add, are wrong in 5 of 100 each
+
+
+def test_settings_over_all_cases_are_judged_together() -> None:
+    stated = sum(any(one.shown for one in statements(_noisy_run(seed, "nn"))) for seed in range(200))
+    assert stated <= 200 * 0.05 + 5
+
+
+def test_the_highest_figure_is_not_called_the_fastest_where_another_may_be_as_fast() -> None:
+    results = [
+        _result("uneven", "generate", 0, 45.0, noise=0.4),
+        _result("slow", "generate", 0, 48.0),
+        _result("fast", "generate", 0, 50.0),
+    ]
+    (found,) = conclusions(results)
+    assert not found.shown
+    assert "no difference is shown between" in found.text
+    assert "uneven" in found.text
+
+
+def test_single_figures_are_told_as_what_they_are() -> None:
+    results = []
+    for setting, depth, speed in (("rocm", 0, 50.05), ("rocm", 4096, 40.1), ("rocm", 16384, 31.54), ("vk", 0, 60.0)):
+        blocks = ((100 / speed,),)
+        one = _result(setting, "generate", depth, speed)
+        results.append(msgspec.structs.replace(one, blocks=blocks, summary=summarize(blocks)))
+    found = conclusions(results)
+    (best,) = _topic(found, "best")
+    assert "vk has the highest figure: 60 tok/s, 20 % ahead of rocm; by single figures" in best
+    (decay,) = _topic(found, "decay")
+    assert "is 37 % slower at 16,384 tokens than at 0 (50.05 and 31.54 tok/s; by single figures" in decay
+    assert not any(one.shown for one in found)

@@ -12,6 +12,7 @@ from rocmend.bench.records import measured_of
 from rocmend.bench.run import run_suite
 from rocmend.bench.session import Block, Prepared, Session, Stop, Subject
 from rocmend.bench.suite import Suite
+from rocmend.cli.views.bench import run_summary
 from rocmend.core.verdict import Verdict
 from rocmend.core.version import version_text
 from rocmend.store.store import Store
@@ -167,3 +168,21 @@ def test_a_record_gives_back_what_was_measured(tmp_path: Path) -> None:
     assert kept[0].origin == {"command": "rocmend bench made", "rocmend": version_text()}
     assert sorted(kept, key=lambda item: item.setting.id, reverse=True) == list(run.results)
     assert kept[0].setting != DEFAULT
+
+
+def test_what_is_not_supported_is_missing_where_it_was_named_or_is_all_of_a_setting() -> None:
+    good = Case("made/good", "made", {}, "it/s", 1.0)
+    lacking = Case("made/lacking", "made", {"verdict": "unsupported"}, "it/s", 1.0)
+    tried = run_suite(_Suite(good, lacking), effort=EFFORT)
+    assert tried.clean
+    named = run_suite(_Suite(good, lacking), effort=EFFORT, named=True)
+    assert not named.clean
+    assert {item.case.id for item in named.lacking} == {"made/lacking"}
+
+    class Half(_Suite):
+        def applies(self, case: Case, setting: Setting) -> str:
+            return f"{case.id} is not there" if setting.id == "fast" else ""
+
+    half = run_suite(Half(good), effort=EFFORT)
+    assert not half.clean
+    assert "1 figure missing: not supported here" in run_summary(half)[0]

@@ -45,6 +45,7 @@ def test_completions_and_a_server_that_does_not_count() -> None:
     [
         ("refuses", Verdict.INFRA, "answered 503: the model is loading"),
         ("no-json", Verdict.INFRA, "no JSON"),
+        ("breaks", Verdict.INFRA, "broke off in the middle of a reply"),
         ("garbage", Verdict.WRONG_OUTPUT, "'@' 48 times"),
     ],
 )
@@ -54,6 +55,20 @@ def test_what_a_server_does_wrong_is_said(how: str, verdict: Verdict, said: str)
     assert {result.verdict for result in run.results} == {verdict}
     assert said in run.results[0].reason
     assert all(result.figure is None for result in run.results)
+
+
+def test_a_reply_may_end_with_its_reason_alone() -> None:
+    with serving("no-done") as (url, _):
+        found = load(Server(url), {"model": "m"}, Prompts(40), clients=1, rounds=1)
+    assert found.tokens == TOKENS
+
+
+def test_a_reply_that_breaks_off_under_load_leaves_no_figure() -> None:
+    with serving("breaks-later") as (url, _):
+        run = run_suite(Serve({"one": Server(url)}, Requests(prompt=40), (1,)), effort=EFFORT)
+    assert {result.verdict for result in run.results} == {Verdict.INFRA}
+    assert all(result.figure is None for result in run.results)
+    assert not run.clean
 
 
 def test_nobody_there_is_said() -> None:

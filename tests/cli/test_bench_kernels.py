@@ -22,7 +22,7 @@ def test_without_a_gpu_torch_has_a_figure_and_ours_is_unsupported(installed: Run
             pytest.skip(f"{package} is not installed")
     words = ("--tiny", "--dtype", "fp32", "--device", "cpu", "--select", "swiglu/*/8x256", "--quick", "--time", "20ms")
     done = installed("bench", "kernels", *words, "--store", str(tmp_path / "evidence.sqlite"), "--json")
-    assert done.code == 0, done.err
+    assert done.code == 1, done.err
     torchs, ours = json.loads(done.out)["data"]["results"]
     assert torchs["case"]["id"] == "kernels/swiglu/float32/8x256"
     assert torchs["figure"] > 0

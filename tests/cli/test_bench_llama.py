@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import select
 import signal
 import subprocess
@@ -278,7 +279,7 @@ def test_gpus_that_did_not_compute_are_found_out(bench: Bench, tmp_path: Path) -
 @pytest.mark.slow
 def test_an_old_build_is_driven_with_the_options_it_has(bench: Bench, tmp_path: Path) -> None:
     fake.write_program(tmp_path, old=True)
-    rows = bench("--depth", "0,512", "--load", "none", "--generate", "")
+    rows = bench("--depth", "0,512", "--load", "none", "--generate", "", code=1)
     assert {key: row["verdict"] for key, row in rows.items()} == {
         ("pp512", "rocm,load=none"): "pass",
         ("pp512", "cpu,load=none"): "pass",
@@ -604,3 +605,22 @@ def test_what_cannot_be_imported_is_listed_with_its_line(installed: Callable[...
     assert (done.code, len(data["results"])) == (1, 1)
     assert data["problems"][0]["text"].startswith("line 1: ")
     assert installed("bench", "import", tmp_path / "none", "--no-store").code == 2
+
+
+@pytest.mark.slow  # eight starts of 0.8 s on half a processor
+def test_a_processor_that_others_have_is_noticed(bench: Bench, tmp_path: Path) -> None:
+    fake.write_program(tmp_path, faults={"pp512": "spins"})
+    allowed = os.sched_getaffinity(0)
+    one = min(allowed)
+    os.sched_setaffinity(0, {one})
+    other = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        rows = bench("--backend", "cpu", "--generate", "0", "--no-check")
+    finally:
+        other.kill()
+        other.wait()
+        os.sched_setaffinity(0, allowed)
+    (row,) = rows.values()
+    shares = row["waited"]
+    assert isinstance(shares, list)
+    assert all(0.2 < share < 0.9 for share in shares), shares

@@ -27,9 +27,24 @@ def test_a_machine_is_diagnosed_and_leaves_a_report(tmp_path: Path) -> None:
     done = run("demo", "strix-halo", cwd=tmp_path)
     assert done.returncode == 1, done.stderr
     assert "--no-probe" not in (tmp_path / "rocmend-report-strix-halo.html").read_text()
-    assert "id: gfx1151-cwsr-save-area-too-small" in done.stdout
+    assert "(gfx1151-cwsr-save-area-too-small)" in " ".join(done.stdout.split())
+    assert len(done.stdout.splitlines()) < 110
     assert done.stdout.rstrip().endswith("Report: rocmend-report-strix-halo.html")
     assert "<html" in (tmp_path / "rocmend-report-strix-halo.html").read_text()
+
+
+def test_a_machine_is_copied_to_be_changed(tmp_path: Path) -> None:
+    done = run("demo", "strix-halo", "mine", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "rocmend doctor --machine mine" in done.stdout
+    parameters = tmp_path / "mine" / "root" / "proc" / "cmdline"
+    parameters.write_text(parameters.read_text().replace("aamdgpu.cwsr_enable=0 ", ""))
+    changed = run("doctor", "--machine", "mine", cwd=tmp_path).stdout
+    assert "gfx1151-cwsr-save-area-too-small" in changed
+    assert "kernel-unknown-parameter" not in changed
+    again = run("demo", "strix-halo", "mine", cwd=tmp_path)
+    assert again.returncode == 2
+    assert "not overwritten" in again.stderr
 
 
 def test_the_list_names_every_machine(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -27,7 +28,7 @@ def test_findings_come_most_severe_first_with_evidence_remedy_and_source(rocmend
     start = max(number for number in range(end) if lines[number].startswith("ERROR "))
     card = "\n".join(lines[start:end])
     assert "To do: steps 2 and 6." in card
-    assert "13942784 (13.3 MiB)" in card
+    assert "13,942,784 bytes (13.3 MiB)" in " ".join(card.split())
     assert "read from /sys/class/kfd" in verbose
     assert "Sources: " in verbose
 
@@ -141,9 +142,15 @@ def test_the_plan_opens_every_form_of_the_diagnosis(rocmend: Run, machines: Path
         assert places == sorted(places)
         assert text.index("pip install --force-reinstall") < text.index("sudo reboot")
         assert text.count("unset HSA_OVERRIDE_GFX_VERSION\n") == 1
-    assert all("Once, for steps 5 to 7." in text for text in (*forms[1:3], page.read_text(encoding="utf-8")))
-    assert "Undo: " in forms[1]
-    assert "Undo: " not in short
+    for text in (*forms[:3], page.read_text(encoding="utf-8")):
+        assert "Reboot once, for steps 5 to 7; then rocmend doctor checks them" in " ".join(text.split())
+    assert len(short.splitlines()) < 120
+    assert "-v shows" in short
+    assert not any("-v shows" in text or "`-v` shows" in text for text in forms[1:3])
+    assert "    Undo: " in forms[1]
+    assert "    Undo: " not in short
+    other = "Or: Remove AMDVLK (root, low risk). Undo: Install amdvlk again.\n        sudo apt remove amdvlk\n"
+    assert other in short
     assert 'id="step-9"' in page.read_text(encoding="utf-8")
     plan = msgspec.json.decode(rocmend("doctor", "--machine", machine, "--json").out)["data"]["plan"]
     assert [step["number"] for step in plan["steps"]] == list(range(1, len(plan["steps"]) + 1))
@@ -217,11 +224,12 @@ def test_a_newer_kernel_and_rocm_come_with_how_to_get_and_use_them(rocmend: Run)
     plan = msgspec.json.decode(done.out)["data"]["plan"]
     steps = {one["action"]: one for one in (*plan["steps"], *plan["optional"])}
     kernel, rocm = steps["boot-newer-kernel"], steps["update-rocm"]
-    assert kernel["commands"] == ["apt-cache policy linux-generic-hwe-24.04 linux-oem-24.04"]
-    assert kernel["by_hand"]
+    assert kernel["commands"][-1] == "sudo apt install linux-generic-hwe-24.04"
+    assert not kernel.get("by_hand")
+    assert kernel["title"] == "Boot kernel 6.18.4 or later: save-area fix"
     assert 'export ROCM_PATH="$(/home/user/venv/bin/python3 -m rocm_sdk path --root)"' in rocm["text"]
     told = rocmend("doctor", "--machine", "strix-halo", "--explain", "gfx1151-cwsr-save-area-too-small").out
-    assert told.index("Move to a newer ROCm") < told.index("Boot a newer kernel")
+    assert told.index("Move to a newer ROCm") < told.index("Boot kernel 6.18.4 or later")
 
 
 @pytest.mark.parametrize("form", ["human", "md"])
@@ -255,8 +263,48 @@ def test_an_explained_check_can_be_run(installed: Run, machine: str, entry: str,
     assert check.endswith(f"--target {target}")
 
 
-def test_a_gpu_that_could_not_be_seen_is_undecided(installed: Run) -> None:
-    told = installed("doctor", "--machine", "wsl2").out
+@pytest.mark.parametrize(
+    ("os_release", "command"),
+    [
+        ("ID=debian\nVERSION_CODENAME=trixie\n", "sudo apt install -t trixie-backports linux-image-amd64"),
+        ("ID=fedora\nVERSION_ID=43\n", "sudo dnf upgrade --refresh kernel"),
+        ("ID=arch\n", "sudo pacman -Syu"),
+        ('ID=ubuntu\nVERSION_ID="26.04"\n', "sudo apt install linux-generic-hwe-26.04"),
+        ("ID=gentoo\n", ""),
+    ],
+    ids=["debian", "fedora", "arch", "ubuntu", "gentoo"],
+)
+def test_each_distribution_has_its_command_for_a_newer_kernel(
+    os_release: str, command: str, machines: Path, tmp_path: Path, rocmend: Run
+) -> None:
+    mine = tmp_path / "mine"
+    shutil.copytree(machines / "strix-halo", mine)
+    (mine / "root" / "etc" / "os-release").write_text(os_release)
+    plan = msgspec.json.decode(rocmend("doctor", "--machine", mine, "--json").out)["data"]["plan"]
+    (kernel,) = [one for one in plan["steps"] if one["action"] == "boot-newer-kernel"]
+    assert kernel.get("commands", [""])[-1] == command
+    assert bool(kernel.get("by_hand")) is not bool(command)
+
+
+def test_what_is_optional_rides_in_the_reboot_of_the_plan(machines: Path, tmp_path: Path, rocmend: Run) -> None:
+    mine = tmp_path / "mine"
+    shutil.copytree(machines / "strix-halo", mine)
+    line = mine / "root" / "proc" / "cmdline"
+    line.write_text(line.read_text().replace("amdgpu.gttsize=98304 ", ""))
+    told = rocmend("doctor", "--machine", mine).out
+    optional = " ".join(told[told.index("\nOptional\n") :].split())
+    assert "Let the GPU use more of the memory (111 GiB of 124 GiB) (root, reboot of step 8, medium risk)" in optional
+    script = rocmend("doctor", "--machine", mine, "--plan", "sh").out
+    number = re.search(r"# Step (o\d+)[^#]*Optional: Let the GPU use more of the memory", script)
+    assert number is not None
+    assert script.index(f"    step {number[1]} run user reboot") < script.index("    reboot_step 8")
+
+
+def test_a_gpu_that_could_not_be_seen_is_undecided(machines: Path, tmp_path: Path, rocmend: Run) -> None:
+    mine = tmp_path / "mine"
+    shutil.copytree(machines / "wsl2", mine)
+    (mine / "commands" / "rocminfo.json").unlink()
+    told = rocmend("doctor", "--machine", mine).out
     assert "Nothing needs to be done" not in told
     assert "Undecided: the GPU\nNo GPU could be seen" in told
     assert "rocminfo shows whether" in " ".join(told.split())

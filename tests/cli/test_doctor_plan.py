@@ -84,7 +84,7 @@ def test_rocm_is_installed_once_and_a_convolution_tested_after_the_reboot(instal
     actions = [step["action"] for step in made["steps"]]
     assert sum("-m pip install" in line for step in made["steps"] for line in step.get("commands", ())) == 1
     (rocm,) = [step for step in made["optional"] if step["action"] == "update-rocm"]
-    assert rocm["text"].startswith("Only where you compile")
+    assert rocm["text"].startswith("Only to compile")
     torch, test = actions.index("install-native-torch"), actions.index("test-convolution")
     assert "gfx1151-cwsr-save-area-too-small" in made["steps"][torch]["settles"]
     assert torch < actions.index("unset-variable:HSA_OVERRIDE_GFX_VERSION") < actions.index("reboot") < test

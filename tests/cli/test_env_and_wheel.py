@@ -84,6 +84,44 @@ def test_an_installed_torch_with_code_for_the_gpu_is_not_told_to_be_replaced(roc
     assert "rocmend wheel inspect torch --native" in other  # which fails where torch is a CPU build
 
 
+def test_one_answer_about_the_gpu_inside_wsl(installed: Run) -> None:
+    """ROCm's tools are the only ones that see it: what they see, every command knows."""
+    told = {
+        name: installed(*words, "--machine", "wsl2").out
+        for name, words in {
+            "doctor": ("doctor",),
+            "choose": ("wheel", "choose"),
+            "env": ("env", "--for", "pytorch"),
+        }.items()
+    }
+    assert "AMD Radeon RX 7900 XTX, gfx1100" in told["doctor"]
+    assert "has code for this GPU" in told["doctor"]
+    assert "is installed and has code for gfx1100" in " ".join(told["choose"].split())
+    assert "pytorch on wsl2 (gfx1100)" in told["env"]
+    variable = "TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL=1"
+    assert variable in told["doctor"]
+    assert variable in told["env"]
+
+
+@pytest.mark.parametrize(
+    ("program", "package"), [("comfyui", "torch"), ("ComfyUI", "torch"), ("llamacpp", "llama.cpp")]
+)
+def test_a_program_is_answered_with_what_it_runs_on(installed: Run, program: str, package: str) -> None:
+    done = installed("wheel", "choose", program, "--target", "gfx1151")
+    assert done.code == 0
+    assert done.out == installed("wheel", "choose", package, "--target", "gfx1151").out
+
+
+def test_a_program_that_brings_its_own_code_is_told_so(installed: Run) -> None:
+    done = installed("wheel", "choose", "ollama", "--target", "gfx1151")
+    assert done.code == 0
+    assert "brings its own GPU code" in done.out
+    assert "id: vulkan-ollama" in done.out
+    unknown = installed("wheel", "choose", "tensorflow", "--target", "gfx1151")
+    assert unknown.code == 2
+    assert "rocmend kb search tensorflow" in unknown.err
+
+
 def test_choose_needs_a_gpu_or_a_target(rocmend: Run, machines: Path) -> None:
     done = rocmend("wheel", "choose", "--machine", machines / "no-amd-gpu")
     assert done.code == 2

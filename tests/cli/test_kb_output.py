@@ -26,6 +26,16 @@ def test_an_entry_reads_as_prose_and_with_a_machine_has_its_values(rocmend: Run)
         assert "does not apply" in rocmend(*command, "--machine", "rx-7900-xtx").out
 
 
+def test_each_hit_says_what_to_do_in_a_line(rocmend: Run) -> None:
+    out = rocmend("kb", "search", "ollama", "integrated", "GPU", "--limit", "8").out
+    first = out.split("\n\n")[1].splitlines()
+    assert first[-1].strip() == "id: tools-ollama-drops-integrated-gpu"
+    assert first[-2].strip().startswith("Set OLLAMA_IGPU_ENABLE=1 for the server")
+    assert all(len(line) <= 80 for line in out.splitlines())
+    (hit, *_) = msgspec.json.decode(rocmend("kb", "search", "ollama", "--json").out)["data"]
+    assert hit["advice"].endswith(".")
+
+
 def test_sources_have_whole_addresses(rocmend: Run) -> None:
     known = msgspec.json.decode(rocmend("kb", "sources", "--json").out)["data"]
     lines = {line.strip() for line in rocmend("kb", "sources").out.splitlines()}

@@ -176,7 +176,7 @@ def test_what_the_cuda_torch_brought_is_removed_and_only_torch_is_pinned(tmp_pat
 
 def test_the_performance_level_goes_back_to_what_it_was() -> None:
     """Not to auto, where a person had set another; where it is high already there is no such step."""
-    wanted = "set-performance-level:level=high"
+    wanted = "set-performance-level:0000:c5:00.0=high"
     step = steps("strix-halo", gpu__0__performance_level="manual")[wanted]
     assert step.undo.startswith("`echo manual | sudo tee ")
     assert wanted not in steps("strix-halo", gpu__0__performance_level="high")

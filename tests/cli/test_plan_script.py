@@ -16,7 +16,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from rocmend.cli.views.plan_script import _CHECK_LIMIT_S, _TOOLS, plan_script
+from rocmend.cli.views.plan_script import plan_script
+from rocmend.cli.views.plan_shell import CHECK_LIMIT_S, TOOLS
 from rocmend.core.records import Finding, Phase, Risk, Severity
 from rocmend.doctor.plan import make_plan
 from rocmend.doctor.records import Alternative, Diagnosis, GpuSummary, Plan, Step
@@ -145,7 +146,7 @@ def test_a_module_of_the_working_folder_is_never_loaded(before: str, go: Go, tmp
 
 
 def test_a_check_that_hangs_is_stopped(go: Go, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rocmend.cli.views.plan_script._TOOLS", _TOOLS.replace(f" {_CHECK_LIMIT_S}'", " 0.1'"))
+    monkeypatch.setattr("rocmend.cli.views.plan_script.TOOLS", TOOLS.replace(f" {CHECK_LIMIT_S}'", " 0.1'"))
     done = go("ys", step(1, "hang", commands=("true",), check="sleep 30"))
     assert done.returncode == 0
     assert "was stopped" in done.stdout
@@ -288,6 +289,42 @@ def test_without_the_checks_each_step_is_asked_for(go: Go, tmp_path: Path) -> No
     assert "Nothing to do" not in done.stdout
 
 
+def test_the_end_lists_what_became_of_each_step(go: Go, tmp_path: Path) -> None:
+    (tmp_path / "a").touch()
+    before = go("y" + "sy" + "q")  # checks, a hand step skipped, b made, then no
+    assert "   not needed   1 of 5: Do make-a\n   skipped      2 of 5: Do by-hand\n" in before.stdout
+    assert "   check fails  3 of 5: Do make-b\n   stopped      4 of 5: Do reboot\n" not in before.stdout
+    assert "   done         3 of 5: Do make-b\n   stopped      4 of 5: Do reboot\n" in before.stdout
+    assert "   not reached  5 of 5: Do last\n" in before.stdout
+    (tmp_path / "after-boot").touch()
+    after = go("ysy", boot="two")
+    assert "   done         3 of 5: Do make-b\n   done         4 of 5: Do reboot\n" in after.stdout
+    assert after.stdout.count("Steps of this plan:") == 1
+    assert "   failed       5 of 5: Do last\n" in after.stdout
+
+
+def test_optional_steps_are_offered_and_those_that_need_a_reboot_before_it(go: Go, tmp_path: Path) -> None:
+    early = step(0, "raise-memory", commands=("touch raised",), needs=("root", "reboot"))
+    late = step(0, "tune", commands=("touch tuned",))
+    plan = Plan((STEPS[0], msgspec.structs.replace(STEPS[3], number=2)), optional=(late, early))
+    done = go("yyyss", plan=plan)
+    assert (tmp_path / "raised").exists()
+    assert not (tmp_path / "tuned").exists()
+    assert "Optional: Do raise-memory" in done.stdout
+    assert "   done         Optional: Do raise-memory\n   skipped      2 of 2: Do reboot\n" in done.stdout
+    assert (tmp_path / "a").exists()
+    alone = go("sy", plan=Plan(optional=(late, early)), captured_at="another day")
+    assert "Reboot for it to take effect" in alone.stdout
+    assert "2 optional steps" in alone.stdout
+
+
+def test_checks_can_be_read(installed: Callable[..., Any]) -> None:
+    script = installed("doctor", "--machine", "strix-halo", "--plan", "sh").out
+    checks = re.findall(r"<<'CHECK'\n(.*?)\nCHECK\n", script, re.DOTALL)
+    assert len(checks) > 5
+    assert max(len(line) for check in checks for line in check.splitlines()) <= 120
+
+
 def test_words_that_a_person_must_replace_are_not_run(go: Go, tmp_path: Path) -> None:
     blank = step(1, "pull", commands=("touch IMAGE",))
     assert "Have you done it?" in go("y", blank).stdout
@@ -339,7 +376,8 @@ def test_a_machine_that_was_not_judged_has_no_plan(rocmend: Callable[..., Any]) 
 def test_no_step_is_no_clean_bill(rocmend: Callable[..., Any]) -> None:
     script = rocmend("doctor", "--machine", MACHINES / "wsl2", "--plan", "sh").out
     assert "There is nothing to do" not in script
-    assert "This file ends with what else can be done" in script
+    assert "could not be decided" in script
+    assert "\n    step o1 hand none now\n" in script
 
 
 def test_every_step_that_an_entry_can_ask_for_is_clean_shell(tmp_path: Path) -> None:

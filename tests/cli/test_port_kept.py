@@ -92,6 +92,54 @@ def test_what_closes_a_finding(installed: Installed, tmp_path: Path, way: str) -
     assert rules == {"reason": [], "code": [], "no comment": ["CU30"], "no record": ["CU46"]}[way]
 
 
+EDITED = ("if (threadIdx.x & 1) r = odd(v); else r = even(v);", "r = (threadIdx.x & 1) ? odd(v) : even(v);")
+
+
+@pytest.mark.parametrize("edited", [False, True])
+def test_a_rule_is_asked_again_on_the_rocm_side(installed: Installed, tmp_path: Path, edited: bool) -> None:
+    """A person deletes the comment and lays out the line anew, in a file that is renamed to one for HIP."""
+    project = applied(installed, tmp_path, DIVERGING)
+    text = "".join(line for line in (project / "k.cu").read_text().splitlines(True) if "// ROCM" not in line)
+    (project / "k.cu").unlink()
+    (project / "k.hip").write_text(text.replace(*EDITED) if edited else text)
+    (found,) = by_hand(installed, project)
+    line = (project / "k.hip").read_text().splitlines()[found["line"] - 1]
+    assert (found["rule"], found["path"], line.strip()) == ("CU30", "k.hip", EDITED[edited])
+    before = (project / "k.hip").read_bytes()
+    assert installed("port", str(project), "--apply", "--no-cache", "--allow-dirty").code == 1
+    assert (project / "k.hip").read_bytes() == before
+    (project / "k.hip").write_text(text.replace(EDITED[0], "r = odd(v);"))
+    assert by_hand(installed, project, "--jobs", "1") == [], "its rule no longer finds it there"
+
+
+def test_what_is_found_nowhere_stays_open_until_a_person_closes_it(installed: Installed, tmp_path: Path) -> None:
+    project = applied(installed, tmp_path, DIVERGING)
+    (manifest,) = (project / ".rocmend" / "port").glob("*/manifest.json")
+    record = json.loads(manifest.read_text())
+    (one,) = record["findings"]
+    assert one.pop("seen_on_rocm")
+    record["findings"] = [{**one, "code": ["no", "such", "code"]}]
+    manifest.write_text(json.dumps(record))
+    path = project / "k.cu"
+    text = "".join(line for line in path.read_text().splitlines(True) if "// ROCM" not in line)
+    path.write_text(text.replace(EDITED[0], "r = odd(v);"))
+    (found,) = by_hand(installed, project)
+    assert (found["rule"], found["line"]) == ("CU30", 1)
+    assert "could not be found again: look at it. It was on line 15 of the original" in found["message"]
+    path.write_text(
+        path.read_text().replace("  r = odd(v);", "  // rocmend: ignore[CU30] all lanes go one way\n  r = odd(v);")
+    )
+    assert by_hand(installed, project, "--jobs", "1") == []
+
+
+def test_a_file_that_is_gone_is_named(installed: Installed, tmp_path: Path) -> None:
+    project = applied(installed, tmp_path, DIVERGING)
+    (project / "other.cu").write_text(NEARBY)
+    (project / "k.cu").unlink()
+    told = json.loads(installed("port", str(project), "--json").out)["data"]["analysis"]
+    assert any("k.cu is gone with 1 finding for a person" in note for note in told["notes"]), told["notes"]
+
+
 def test_no_finding_counts_twice(installed: Installed, tmp_path: Path) -> None:
     """A comment in the region of a rewrite nearby, whose rule still reports the code below it."""
     project = tmp_path / "project"
@@ -136,7 +184,10 @@ def test_a_finding_in_a_build_survives_its_formatting_and_a_move(installed: Inst
     assert (found["rule"], found["path"]) == ("BL01", "build/Makefile")
     kept = makefile.read_text()
     makefile.write_text("".join(f"# {one}" if "-ptx" in one else one for one in kept.splitlines(keepends=True)))
-    assert by_hand(installed, project, "--jobs", "3") == [], "no longer run"
+    (found,) = by_hand(installed, project, "--jobs", "3")
+    assert "could not be found again: look at it" in found["message"], "no longer run"
+    makefile.write_text("# rocmend: ignore[BL01] it is no longer run\n" + makefile.read_text())
+    assert by_hand(installed, project, "--jobs", "4") == []
 
 
 def test_two_findings_of_a_rule_on_a_line_stay_two(installed: Installed, tmp_path: Path) -> None:
@@ -170,4 +221,4 @@ def test_a_record_of_thousands_of_findings_is_read_at_once(installed: Installed,
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     found = by_hand(installed, project)
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before < 30
-    assert sum(two["rule"] == "CU30" for two in found) == 4000
+    assert sum(two["rule"] == "CU30" for two in found) == 4000 + 1, "and the one that its rule finds"

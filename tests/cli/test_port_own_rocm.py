@@ -300,7 +300,8 @@ from setuptools import setup
 from torch.utils.cpp_extension import BuildExtension, CUDAExtension
 
 for_rocm = torch.version.hip is not None
-setup(name="x", ext_modules=[CUDAExtension("x", ["a.cu", "b.cu"])], cmdclass={"build_ext": BuildExtension})
+sources = ["a.cu", "b.cu", "c.cu", "sum.cu", "swap.cu"]
+setup(name="x", ext_modules=[CUDAExtension("x", sources)], cmdclass={"build_ext": BuildExtension})
 """,
     "a.cu": """#include <ATen/cuda/CUDAContext.h>
 #include <cuda_fp16.h>

@@ -42,6 +42,8 @@ def test_a_text_for_an_issue(tmp_path: Path) -> None:
     assert done.returncode == 0
     for part in ("gfx1151-cwsr-save-area-too-small", "6.14.0-1013-oem", "2.5.1+rocm6.2", "HSA_OVERRIDE_GFX_VERSION"):
         assert part in done.stdout
+    assert "- **Memory**: 124 GiB\n" in done.stdout
+    assert "132854857728" not in done.stdout
     assert "nothing was sent anywhere" in done.stderr
     assert list(tmp_path.iterdir()) == []
 

@@ -151,6 +151,50 @@ def test_peaks_of_a_radeon_8060s(derive: Derive) -> None:
     assert "8060S" in found["gpu.0.product"]
 
 
+def test_the_fp16_peak_is_that_of_the_product_whatever_the_card_is_set_to(derive: Derive) -> None:
+    facts = {
+        "gpu.0.gfx_target": "gfx1010",
+        "gpu.0.compute_units": 36,
+        "gpu.0.max_clock_mhz": 1780,  # AMD's boost clock is 1560
+        "gpu.0.pci_device_id": "0x731f",
+        "gpu.0.pci_revision": "0xca",
+        "gpu.0.name": "AMD Radeon RX 5600 XT",
+    }
+    found = values(derive("peaks", facts))
+    assert found["gpu.0.peak_fp16_tflops"] == pytest.approx(14.38, abs=0.01)
+    assert found["gpu.0.peaks_tflops"]["fp16"] == pytest.approx(16.4, abs=0.01)
+
+
+CARD = {
+    "name": "gfx1100",
+    "gfx": "gfx1100",
+    "marketing_name": "AMD Radeon RX 7900 XTX",
+    "compute_units": 96,
+    "wavefront_size": 32,
+    "chip_id": 0x744C,
+    "pools": [
+        {"flags": "COARSE GRAINED", "size_bytes": 24 << 30},
+        {"flags": "EXTENDED FINE GRAINED", "size_bytes": 24 << 30},
+    ],
+}
+
+
+def test_wsl_has_the_gpus_that_rocminfo_names(derive: Derive) -> None:
+    agents = {"host.kind": "wsl2", "rocminfo.agents": [{"name": "A processor", "gfx": ""}, CARD]}
+    found = values(derive("wsl_gpus", agents))
+    assert found["gpu.0.gfx_target"] == "gfx1100"
+    assert found["gpu.0.vram_total_bytes"] == 24 << 30
+    assert found["gpu.0.is_apu"] is False
+    assert "gpu.1.gfx_target" not in found
+    strange = [{"gfx": "gfx9999", "pools": 3}, 7]
+    assert values(derive("wsl_gpus", {**agents, "rocminfo.agents": strange})) == {"gpu.0.gfx_target": "gfx9999"}
+
+
+@pytest.mark.parametrize("change", [{"host.kind": "bare"}, {"gpu.0.gfx_target": "gfx1201"}, {"rocminfo.agents": None}])
+def test_elsewhere_the_driver_says_which_gpus_there_are(derive: Derive, change: dict[str, Any]) -> None:
+    assert values(derive("wsl_gpus", {"host.kind": "wsl2", "rocminfo.agents": [CARD], **change})) == {}
+
+
 def test_no_clock_no_peak(derive: Derive) -> None:
     sink = derive("peaks", {"gpu.0.gfx_target": "gfx1151", "gpu.0.compute_units": 40})
     assert "gpu.0.peak_fp16_tflops" in sink.gaps

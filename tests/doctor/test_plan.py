@@ -64,13 +64,13 @@ def test_a_sick_strix_halo() -> None:
         "boot-newer-kernel",
         "remove-kernel-parameter:aamdgpu.cwsr_enable=0",
         "reboot",
-        "set-performance-level:level=high",
+        "set-performance-level:0000:c5:00.0=high",
     ]
     places = [place(plan, action) for action in order]
     assert places == sorted(places)
     assert "update-rocm" in [step.action for step in plan.optional]
     assert {"test-convolution"} == {step.action for step in plan.steps if step.number > place(plan, "reboot")} - {
-        "set-performance-level:level=high"
+        "set-performance-level:0000:c5:00.0=high"
     }
     reboot = place(plan, "reboot")
     needing = [step.number for step in plan.steps if "reboot" in step.needs and step.number != reboot]
@@ -134,7 +134,10 @@ def test_other_machines() -> None:
     ]
     assert [step.action for step in mi300x.optional] == ["remove-amdgpu-dkms"]
     assert of("wsl2").plan.steps == ()
-    assert [step.action for step in of("wsl2").plan.optional] == ["update-rocm-for-wsl"]
+    assert [step.action for step in of("wsl2").plan.optional] == [
+        "update-rocm-for-wsl",
+        "set-variable:TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL=1",
+    ]
 
 
 def test_what_cannot_be_decided_is_asked_for_once() -> None:

@@ -19,7 +19,8 @@ from rocmend.machine.facts import Machine
 Scene = dict[str, str]
 """Files by path: below bin/ tools, below py/ Python modules, below home/ the person's; ``$NAME`` is a variable."""
 
-CMDLINE, CARD = "proc/cmdline", "sys/class/drm/card{}/device/power_dpm_force_performance_level"
+CMDLINE = "proc/cmdline"
+LEVEL = "sys/bus/pci/devices/0000:0{}:00.0/power_dpm_force_performance_level"
 VULKAN, DPKG = "bin/vulkaninfo", "bin/dpkg"
 KFD = {"dev/kfd": "", "dev/dri/renderD128": ""}
 RADV, AMDVLK = "echo 'driverID = DRIVER_ID_MESA_RADV # radv'", "echo 'driverID = DRIVER_ID_AMD_OPEN_SOURCE'"
@@ -134,9 +135,9 @@ SCENES: dict[str, tuple[tuple[Scene, ...], Scene]] = {
         ),
         {CMDLINE: "quiet ttm.page_pool_size=3145728 splash ttm.pages_limit=3145728\n"},
     ),
-    "set-performance-level:level=high": (
-        ({}, {CARD.format(0): "high\n", CARD.format(1): "auto\n"}),
-        {CARD.format(0): "high\n", CARD.format(1): "high\n"},
+    "set-performance-level:{gpu.pci_slot}=high": (
+        ({}, {LEVEL.format(3): "auto\n", LEVEL.format(4): "high\n"}),
+        {LEVEL.format(3): "high\n", LEVEL.format(4): "auto\n"},  # of another card
     ),
     "set-rocm-environment": (({}, {"$ROCM_PATH": "/opt/rocm-6.0"}), {"$ROCM_PATH": "/opt/rocm/"}),
     "set-variable:HSA_ENABLE_SDMA=0": (({}, {"$HSA_ENABLE_SDMA": "1"}), {"$HSA_ENABLE_SDMA": "0"}),
@@ -188,6 +189,7 @@ FACTS = {
     "python.executable": "python",
     "ttm.suggested_pages_limit": 3145728,
     "gpu.0.cwsr_required_bytes": 19185664,
+    "gpu.0.pci_slot": "0000:03:00.0",
     "kernel.unknown_params_given": "aamdgpu.cwsr_enable=0 amdgpu.gfx=_1_",  # in place of quotes
 }
 PLACES = re.compile(r"(?<![\w~.$])/(?=(?:proc|sys|dev/(?!null)|etc|usr/share|usr/lib)\b)")

@@ -130,7 +130,7 @@ def test_no_variable_of_another_gpu(settings: Settings, example: Callable[[str],
         assert override is None or override.action is Action.UNSET, "no entry may tell a person to set an override"
 
 
-@pytest.mark.parametrize("name", ["no-amd-gpu", "no-driver", "wsl2"])
+@pytest.mark.parametrize("name", ["no-amd-gpu", "no-driver"])
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_nothing_to_set_where_no_gpu_is_seen(settings: Settings, name: str, workload: str) -> None:
     assert settings(name, workload) == {}

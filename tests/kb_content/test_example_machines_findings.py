@@ -47,7 +47,10 @@ PLANTED: dict[str, dict[str, Severity]] = {
     "cuda-torch-on-amd": {"porting-torch-overwritten-by-pip": Severity.ERROR},
     "no-driver": {"kernel-nomodeset-or-blacklist": Severity.ERROR},
     "no-amd-gpu": {"driver-no-amd-gpu": Severity.WARNING},
-    "wsl2": {"install-wsl2": Severity.INFO},
+    "wsl2": {
+        "attention-aotriton-experimental-switch": Severity.ADVICE,
+        "install-wsl2": Severity.INFO,
+    },
 }
 """Findings with no workload named; a machine has these and no others of severity error or warning."""
 

@@ -117,3 +117,25 @@ def test_dequantize_says_what_is_wrong() -> None:
         dequantize(words.view(torch.int32).float(), scales, biases)
     with pytest.raises(UsageError, match="at least 2 axes"):
         quantize(torch.randn(64))
+
+
+@pytest.mark.parametrize("shape", [(7, 256), (2, 3, 256), (1, 256)])
+@pytest.mark.parametrize("mode", ["affine", "mxfp4", "nvfp4"])
+def test_blocks_of_rows_are_quantized_like_the_whole(
+    mode: str, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rocmend.kernels.ops.matmul.dequantize import reference as back
+    from rocmend.kernels.ops.matmul.quantize import reference as there
+
+    w = torch.randn(shape, generator=torch.Generator().manual_seed(0)).to(torch.bfloat16)
+    whole = there.quantize(w, mode=mode)
+    values = back.dequantize(*whole, mode=mode)
+    monkeypatch.setattr(there, "CACHED", 512)
+    monkeypatch.setattr(back, "CACHED", 100)
+    parts = there.quantize(w, mode=mode)
+    assert [None if one is None else one.shape for one in parts] == [
+        None if one is None else one.shape for one in whole
+    ]
+    assert torch.equal(_signed(parts[0]), _signed(whole[0]))
+    assert all(one is other or torch.equal(one, other) for one, other in zip(parts[1:], whole[1:], strict=True))
+    assert torch.equal(back.dequantize(*parts, mode=mode), values)

@@ -305,3 +305,24 @@ def test_quantized_blocks_of_gguf(tmp_path: Path, kind: int) -> None:
         got = found["t.weight"]
     assert got.dtype == mx.float16
     np.testing.assert_allclose(np.array(got).astype(np.float64), expected, rtol=2e-3, atol=2e-3)
+
+
+@pytest.mark.skipif(not source._NO_RESERVE, reason="only Linux can map a file without setting memory aside for it")
+def test_a_mapped_file_sets_no_memory_aside(tmp_path: Path) -> None:
+    mx.save_safetensors(str(tmp_path / "a.safetensors"), {"x": mx.arange(6000)})
+    found = mx.load(str(tmp_path / "a.safetensors"))["x"]
+    areas = Path("/proc/self/smaps").read_text(encoding="utf-8").split("a.safetensors\n")[1]
+    flags = next(line for line in areas.splitlines() if line.startswith("VmFlags:")).split()
+    assert "ac" not in flags  # accounted for
+    assert "nr" in flags
+    assert found.sum().item() == 6000 * 5999 // 2
+
+
+def test_a_write_into_a_mapped_array_stays_here(tmp_path: Path) -> None:
+    file = tmp_path / "a.safetensors"
+    mx.save_safetensors(str(file), {"x": mx.arange(600)})
+    before = file.read_bytes()
+    found = mx.load(str(file))["x"]
+    np.asarray(memoryview(found))[:] = 7
+    assert found.tolist() == [7] * 600
+    assert file.read_bytes() == before

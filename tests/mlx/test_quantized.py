@@ -228,3 +228,25 @@ def test_refusals() -> None:
     ):  # fmt: skip
         with pytest.raises(ValueError, match=match):
             call()  # type: ignore[no-untyped-call]
+
+
+@pytest.mark.parametrize("mode", ["affine", "mxfp4"])
+def test_a_large_product_is_computed_in_parts_of_the_columns(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rocmend.mlx.ops import quantized_products
+    from rocmend.mlx.ops.quantized_values import values
+
+    w, x = mx.random.normal((70, 128)), mx.random.normal((2, 3, 128))
+    words, scales, *biases = mx.quantize(w, mode=mode)
+    whole = mx.quantized_matmul(x, words, scales, *biases, mode=mode)
+    mx.eval(whole)
+    unpacked = []
+
+    def watched(*given: Any) -> Any:
+        unpacked.append(len(given[0]))
+        return values(*given)
+
+    monkeypatch.setattr(quantized_products, "LARGE", 1 << 12)
+    monkeypatch.setattr(quantized_products, "values", watched)
+    parts = mx.quantized_matmul(x, words, scales, *biases, mode=mode)
+    assert mx.allclose(parts, whole, atol=1e-5).item()
+    assert unpacked == [32, 32, 6]

@@ -143,6 +143,17 @@ def test_bits_are_those_of_the_kernels(count: int) -> None:
         assert np.array(found).view(np.uint8).tolist() == expected
 
 
+@pytest.mark.parametrize("count", [33, 34, 64, 65, 66, 97, 128, 129])
+def test_bits_do_not_depend_on_how_many_are_drawn_at_a_time(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rocmend.mlx.random import keys
+
+    some = torch.tensor([[1, 2], [-3, 4]], dtype=torch.int32)
+    whole = keys.words(some, count)
+    assert torch.equal(whole, keys._few_words(some, count))
+    monkeypatch.setattr(keys, "_CHUNK", 16)
+    assert torch.equal(keys.words(some, count), whole)
+
+
 def test_draws_are_batched() -> None:
     keys = mx.random.split(mx.random.key(0), 4)
     drawn = mx.vmap(lambda key: mx.random.uniform(shape=(3,), key=key))(keys)

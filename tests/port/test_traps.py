@@ -138,3 +138,30 @@ def test_what_comes_out(side: str, lanes: int, tmp_path: Path) -> None:
             wanted = expected(trap)
             found = [None if one is None else word for word, one in zip(got[trap.name], wanted, strict=True)]
             assert found == wanted, trap.name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["gfx942", "gfx1100"])
+def test_what_comes_out_of_the_machine_code(target: str) -> None:
+    """The port, compiled for a GPU and executed on the CPU: right on 64 lanes and on 32, and nothing found."""
+    for package in ("rocm", "ziglang", "clang"):
+        pytest.importorskip(package, reason=f"{package} is not installed")
+    import numpy as np
+
+    from rocmend.codeobject.hip import HipObject, compile_hip
+    from rocmend.codeobject.kernarg import read_kernargs
+    from rocmend.emulate import launch
+
+    text = program("rocm").partition("static void run(")[0]
+    text = text.replace("#include <cuda_runtime.h>", '#include <hip/hip_runtime.h>\n#include "warp32.h"')
+    made = compile_hip(text.encode(), target, defines={"USE_ROCM": ""}, include_dirs=[SUPPORT])
+    assert isinstance(made, HipObject), made.message
+    names = [one.kernel for one in read_kernargs(made.code)]
+    for trap in TRAPS:
+        if trap.threads:
+            (kernel,) = [name for name in names if f"{len(trap.name)}{trap.name}1k" in name]
+            given, out = np.arange(trap.threads, dtype=np.int32), np.full(trap.threads, -1, np.int32)
+            launch(made.code, kernel, grid=(1,), block=(trap.threads,), args=[given, out])
+            wanted = expected(trap)
+            found = [None if one is None else word for word, one in zip(out.tolist(), wanted, strict=True)]
+            assert found == wanted, trap.name

@@ -8,6 +8,7 @@ from rocmend.report import html, markdown, terminal
 from rocmend.report.document import Card, Document, Option, Step, Steps
 
 PARTS = (
+    "boot old",
     "Update the firmware",
     "sudo apt upgrade",
     "0x84",
@@ -29,7 +30,12 @@ STEPS = Steps(
             expect="0x84 or higher",
             undo="Install `the older package` again.",
             settles=("mes-0x83", "mes-hang"),
-            options=(Option("Until then", "Boot with cwsr_enable=0", "Slower.", ("reboot now",), ("root",), "low"),),
+            options=(
+                Option(
+                    "Until then", "Boot with cwsr_enable=0", "Slower.", ("reboot now",), ("root",), "low", "boot old"
+                ),
+                Option("Or", "Buy another", "It costs."),
+            ),
         ),
         Step(0, "Read the log", expect="no line"),
     )
@@ -45,7 +51,15 @@ def _printed(width: int, *, details: bool = True) -> str:
 def test_every_rendering_shows_every_part() -> None:
     document = Document("t", blocks=(STEPS,))
     for text in (_printed(80), markdown.render(document), html.render(document)):
-        for part in (*PARTS, "Until then", "cwsr_enable=0", "reboot now", "Needs root, reboot.", "Then check: no line"):
+        for part in (
+            *PARTS,
+            "Until then",
+            "cwsr_enable=0",
+            "reboot now",
+            "Needs root, reboot.",
+            "Then check: no line",
+            "boot old",
+        ):
             assert part in text
 
 
@@ -53,7 +67,13 @@ def test_without_details_a_step_is_its_title_and_commands() -> None:
     lines = _printed(80, details=False).splitlines()
     assert lines[2] == "1. Update the firmware (root, reboot, medium risk)"
     assert lines[3].endswith("x" * 90)
-    assert lines[4:] == ["   Until then: Boot with cwsr_enable=0", "- Read the log"]
+    assert lines[4:] == [
+        "   Until then: Boot with cwsr_enable=0 (root, low risk). Undo: boot old",
+        "       reboot now",
+        "   Or: Buy another",
+        "     It costs.",
+        "- Read the log",
+    ]
 
 
 def test_terminal_numbers_steps_and_wraps_all_but_commands() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +17,7 @@ from rocmend.core.errors import DataError
 from rocmend.core.redact import Redactor
 from rocmend.core.verdict import Verdict
 from rocmend.store.exchange import FOLDER, Received, is_own, packed, read_archive, take
-from rocmend.store.proven import proven
+from rocmend.store.proven import hardware_of, proven
 from rocmend.store.store import Store
 
 Make = Callable[..., Any]
@@ -130,3 +131,80 @@ def test_what_is_proven_is_counted_by_machine(evidence: Make) -> None:
     assert (cell.machines, cell.verdicts) == (2, {"pass": 1, "wrong-output": 1})
     benches = {subject: row["gfx942"].verdicts for subject, row in found.subjects.items() if subject != "probe conv2d"}
     assert benches == {"bench gemm": {"pass": 1}, "bench nn": {"unsupported": 1}}
+
+
+def test_yardsticks_prove_nothing_about_kernels(evidence: Make) -> None:
+    def row(setting: str, verdict: Verdict, size: str = "1") -> Any:
+        subject = f"kernels/rms_norm/float16/{size} @ {setting}"
+        made = evidence(kind="bench", subject=subject, verdict=verdict, gfx_target="gfx1151")
+        return msgspec.structs.replace(made, settings={"setting": setting}), "a"
+
+    found = proven([row("torch", Verdict.PASS), row("rocmend", Verdict.UNSUPPORTED)])
+    assert found.subjects["bench kernels"]["gfx1151"].verdicts == {"unsupported": 1}
+    some = proven([row("rocmend", Verdict.PASS), row("rocmend", Verdict.UNSUPPORTED, "2")])
+    assert some.subjects["bench kernels"]["gfx1151"].verdicts == {"unsupported": 1}
+    assert not proven([row("torch", Verdict.PASS)]).subjects
+
+
+def test_a_machine_is_its_hardware_not_its_snapshot(machine: Make) -> None:
+    def made(**facts: Any) -> str:
+        given = {"cpu__model": "Ryzen AI Max+ 395", "host__product": "Desktop", "gpu__0__gfx_target": "gfx1151"}
+        return hardware_of(machine(**{**given, **facts}))
+
+    assert made() == made(packages={"torch": "2.13"}, memory__available_bytes=3, kernel__release="7.0")
+    assert len({made(), made(cpu__model="EPYC"), made(gpu__0__gfx_target="gfx1100"), made(host__product="X")}) == 4
+    two = made(gpu__1__gfx_target="gfx1100")
+    assert two != made()
+
+
+def test_the_matrix_counts_a_machine_once_after_an_upgrade(
+    tmp_path: Path, evidence: Make, machine: Make, rocmend: Callable[..., Any]
+) -> None:
+    path = tmp_path / "evidence.sqlite"
+    with Store.open(path) as store:
+        for version, kind in (("2.12", "conv2d"), ("2.13", "matmul")):
+            one = machine(gpu__0__gfx_target="gfx1151", packages={"torch": version})
+            store.add(evidence(gfx_target="gfx1151", subject=kind), machine=one)
+    found = json.loads(rocmend("share", "matrix", "--store", path, "--json").out)
+    assert found["data"]["machines"] == 1
+
+
+def test_a_record_is_kept_once_whichever_archive_brings_it(sent: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(sent) as whole:
+        files = {name.partition("/")[2]: whole.read(name) for name in whole.namelist()}
+    lines = files["evidence.jsonl"].splitlines(keepends=True)
+    files.pop("share.json")
+    again = archive(tmp_path / "again.zip", files)
+    with zipfile.ZipFile(again, "a") as changed:
+        changed.writestr("note.txt", "packed again")
+    part = archive(tmp_path / "part.zip", {**files, "evidence.jsonl": lines[0]})
+    with Store.open(tmp_path / "mine.sqlite") as mine:
+        taken = [take(mine, read_archive(path)) for path in (part, sent, again)]
+        assert [(one.added, one.known) for one in taken] == [(1, 0), (1, 1), (0, 2)]
+        assert len(list(mine.query())) == 2
+
+
+def test_imports_at_the_same_time_keep_a_record_once(
+    sent: Path, tmp_path: Path, in_child: Callable[[Callable[[], None]], int]
+) -> None:
+    path = tmp_path / "mine.sqlite"
+    received = read_archive(sent)
+    Store.open(path).close()
+    with Store.open(path) as mine:
+        known = mine.query
+
+        def other() -> None:
+            with Store.open(path) as theirs:
+                take(theirs, received)
+
+        def raced(**asked: Any) -> Any:  # another process imports it after this one looked what is there
+            found = list(known(**asked))
+            if not found:
+                assert in_child(other) == 0
+            return iter(found)
+
+        mine.query = raced  # type: ignore[method-assign]
+        taken = take(mine, received)
+        mine.query = known  # type: ignore[method-assign]
+        assert (taken.added, taken.known) == (0, 2)
+        assert len(list(mine.query())) == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 from collections.abc import Callable
@@ -72,3 +73,34 @@ def test_a_disk_with_no_room_at_all(small_disk: Path) -> None:
     (small_disk / "filler").unlink()
     with Store.open(small_disk / "evidence.sqlite") as store:
         assert store.verify() == []
+
+
+@pytest.mark.parametrize("log_left", [False, True])
+def test_what_is_kept_can_be_read_on_a_full_disk(
+    small_disk: Path, evidence: Make, in_child: Callable[..., int], log_left: bool
+) -> None:
+    path = small_disk / "evidence.sqlite"
+    with Store.open(path) as store:
+        store.add(evidence())
+
+    def killed() -> None:
+        Store.open(path).add(evidence())
+        os._exit(0)
+
+    count = 1
+    if log_left:
+        assert in_child(killed) == 0
+        path.with_name("evidence.sqlite-shm").unlink()
+        count = 2
+    with contextlib.suppress(OSError), (small_disk / "filler").open("wb", buffering=0) as filler:
+        while filler.write(b"x" * 4096):
+            pass
+    with Store.open(path) as store:
+        assert len(list(store.query())) == count
+        assert store.verify() == []
+        with pytest.raises(StoreError, match="no space left"):
+            store.add(evidence())
+    (small_disk / "filler").unlink()
+    with Store.open(path) as store:
+        store.add(evidence())
+        assert len(list(store.query())) == count + 1

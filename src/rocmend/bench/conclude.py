@@ -1,6 +1,7 @@
 """What figures of language models say in words, each statement with the cases that it rests on.
 
-A statement is made where the intervals carry it; where they do not, that is what is said.
+A statement is made where the intervals carry it; where they do not, that is what is said. What is compared here is
+judged as in the tables: ``Judged`` has their comparisons, and those that only statements make are made together, too.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from rocmend.bench.comparison import compared, unusable
+from rocmend.bench.comparison import compared, together, unusable
 from rocmend.bench.conclusion import Conclusion
 from rocmend.bench.records import Measured, subject_of
 from rocmend.bench.stats import Comparison, Difference
@@ -26,6 +27,7 @@ _TASKS = {"prompt": "prompt", "generation": "generate"}
 """The tests by what cases of ``bench mlx`` call them."""
 _STRAIGHT = 0.1
 """Relative distance of a point up to which points lie on a line."""
+_SINGLE = "by single figures, whose noise is not known"
 _FEWEST_POINTS = 3
 """Depths or models that a fit is made through at least: two lie on any line."""
 
@@ -60,14 +62,57 @@ def fit(points: Sequence[tuple[float, float]]) -> Line:
     return Line(start, slope, max(abs(start + slope * x - y) / y for x, y in points))
 
 
-def conclusions(results: Iterable[Measured]) -> list[Conclusion]:
+class Judged:
+    """Comparisons, such that a table and a statement never say two things of the same two figures.
+
+    A table compares the settings of a run with the first one, all of them together. What else statements compare
+    (settings with each other, a long context with a short one) is made together as well.
+
+    Args:
+        runs: Results of each run, in its order.
+        usable: Those that statements are made about.
+    """
+
+    def __init__(self, runs: Iterable[Sequence[Measured]], usable: Sequence[Measured]) -> None:
+        self._made: dict[tuple[int, int], Comparison] = {}
+        for results in runs:
+            first = {one.case.id: one for one in results if one.setting.id == results[0].setting.id}
+            self._add((first[one.case.id], one) for one in results if one.case.id in first)
+        cells: dict[tuple[str, int, str, int], list[Measured]] = defaultdict(list)
+        for one in usable:
+            cells[model_of(one), int(one.case.parameters[test_of(one)]), test_of(one), depth_of(one)].append(one)
+        self._add(pair for cell in cells.values() for pair in itertools.combinations(cell, 2))
+        ways: dict[tuple[str, int, str, str, str], list[Measured]] = defaultdict(list)
+        for one in sorted(usable, key=depth_of):
+            tokens = int(one.case.parameters[test_of(one)])
+            ways[model_of(one), tokens, test_of(one), one.setting.id, _where(one)].append(one)
+        self._add(((way[0], way[-1]) for way in ways.values()), apart=("depth",))
+
+    def _add(self, pairs: Iterable[tuple[Measured, Measured]], apart: Sequence[str] = ()) -> None:
+        new = [(a, b) for a, b in pairs if a is not b and not self._has(a, b)]
+        for (a, b), one in zip(new, together([compared(a, b, apart=apart) for a, b in new]), strict=True):
+            self._made[id(a), id(b)] = one
+
+    def _has(self, a: Measured, b: Measured) -> bool:
+        return (id(a), id(b)) in self._made or (id(b), id(a)) in self._made
+
+    def __call__(self, a: Measured, b: Measured) -> Comparison:
+        """Return B against A."""
+        return self._made[id(a), id(b)] if (id(a), id(b)) in self._made else self._made[id(b), id(a)].turned
+
+
+def conclusions(*runs: Iterable[Measured]) -> list[Conclusion]:
     """Return what results of language models say, the answers that people look for first.
 
     Args:
-        results: Those whose parameters have ``model``, ``depth`` and tokens of ``prompt`` or ``generate`` count;
-            ``size_bytes`` allows more.
+        runs: Results of each run; of them those count whose parameters have ``model``, ``depth`` and tokens of
+            ``prompt`` or ``generate``; ``size_bytes`` allows more.
     """
-    usable = _newest(result for result in results if test_of(result) and not unusable(result))
+    whole = [tuple(results) for results in runs]
+    usable = _newest(result for results in whole for result in results if test_of(result) and not unusable(result))
+    if not usable:
+        return []
+    judged = Judged([results for results in whole if results], usable)
     found: list[Conclusion] = []
     by_model: dict[str, list[Measured]] = defaultdict(list)
     for result in usable:
@@ -80,12 +125,12 @@ def conclusions(results: Iterable[Measured]) -> list[Conclusion]:
             lengths = by_length(model, [result for result in mine if test_of(result) == test])
             first += next(iter(lengths.values()), [])
             for number, (name, chosen) in enumerate(lengths.items()):
-                best = _best(name, test, chosen)
+                best = _best(name, test, chosen, judged)
                 answers += best[: not number]
                 more += best[not number :]
-                more += _crossings(name, test, chosen)
-                more += _decay(name, test, chosen)
-        found += [*answers, *_apart(model, first), *more]
+                more += _crossings(name, test, chosen, judged)
+                more += _decay(name, test, chosen, judged)
+        found += [*answers, *_apart(model, first, judged), *more]
     for test in TESTS:
         found += _size(test, [result for result in usable if test_of(result) == test])
     return found
@@ -161,7 +206,14 @@ def _at(depth: int) -> str:
     return f"with {depth:,} tokens in the cache" if depth else "with an empty cache"
 
 
-def _best(model: str, test: str, results: Sequence[Measured]) -> list[Conclusion]:
+def _leads(some: Sequence[Measured], judged: Judged) -> tuple[Measured, Comparison]:
+    """Return what is to be said of the highest figure against: the next one, or another that it is not ahead of."""
+    made = [(one, judged(one, some[0])) for one in some[1:]]
+    rivals = [(one, seen) for one, seen in made if seen.difference not in {Difference.FASTER, Difference.INCOMPARABLE}]
+    return (rivals or made)[0]
+
+
+def _best(model: str, test: str, results: Sequence[Measured], judged: Judged) -> list[Conclusion]:
     """Say which setting is best at the shortest and the longest context."""
     by_depth = _by_depth(results)
     found = []
@@ -169,37 +221,42 @@ def _best(model: str, test: str, results: Sequence[Measured]) -> list[Conclusion
         some = by_depth[depth]
         if len(some) < 2:
             continue
-        first, second = some[:2]
-        seen = compared(second, first)
+        first = some[0]
+        second, seen = _leads(some, judged)
         unit = first.case.unit
-        if seen.difference is Difference.FASTER:
-            ahead = (_figure(first) / _figure(second) - 1) * 100
-            text = (
-                f"{model}: for {TESTS[test]} {_at(depth)}, {first.setting.id} is the fastest: {_figure_text(first)} "
-                f"{unit}, {ahead:.0f} % ahead of {second.setting.id}."
+        shown = seen.difference is Difference.FASTER
+        figures = f"({_figure_text(first)} and {_figure_text(second)} {unit})"
+        if shown:
+            said = f"{first.setting.id} is the fastest: {_figure_text(first)} {unit}, {_ahead(first, second)}"
+        elif seen.difference is not Difference.INCOMPARABLE:
+            said = f"no difference is shown between {first.setting.id} and {second.setting.id} {figures}{_why(seen)}"
+        elif seen.ratio is not None:
+            said = (
+                f"{first.setting.id} has the highest figure: {_figure_text(first)} {unit}, {_ahead(first, second)}; "
+                f"{_SINGLE}"
             )
         else:
-            both = f"{first.setting.id} and {second.setting.id}"
-            apart = seen.difference is Difference.INCOMPARABLE
-            said = f"{both} can't be compared" if apart else f"no difference is shown between {both}"
-            figures = f"({_figure_text(first)} and {_figure_text(second)} {unit})"
-            text = f"{model}: for {TESTS[test]} {_at(depth)}, {said} {figures}{_why(seen)}."
-        shown = seen.difference is Difference.FASTER
+            said = f"{first.setting.id} and {second.setting.id} can't be compared {figures}{_why(seen)}"
+        text = f"{model}: for {TESTS[test]} {_at(depth)}, {said}."
         found.append(Conclusion("best", text, (_name(first), _name(second)), shown))
     return found
+
+
+def _ahead(first: Measured, second: Measured) -> str:
+    return f"{(_figure(first) / _figure(second) - 1) * 100:.0f} % ahead of {second.setting.id}"
 
 
 def _why(seen: Comparison) -> str:
     return f": {seen.reason}" if seen.reason else ""
 
 
-def _apart(model: str, results: Sequence[Measured]) -> list[Conclusion]:
+def _apart(model: str, results: Sequence[Measured], judged: Judged) -> list[Conclusion]:
     """Say that the best setting for prompts is not the best one for generation, where that is shown."""
     best: dict[str, Measured] = {}
     for test in TESTS:
         by_depth = _by_depth([result for result in results if test_of(result) == test])
         some = next(iter(by_depth.values()), [])
-        if len(some) < 2 or compared(some[1], some[0]).difference is not Difference.FASTER:
+        if len(some) < 2 or _leads(some, judged)[1].difference is not Difference.FASTER:
             return []
         best[test] = some[0]
     prompt, generate = best["prompt"], best["generate"]
@@ -212,7 +269,7 @@ def _apart(model: str, results: Sequence[Measured]) -> list[Conclusion]:
     return [Conclusion("best", text, (_name(prompt), _name(generate)))]
 
 
-def _crossings(model: str, test: str, results: Sequence[Measured]) -> list[Conclusion]:
+def _crossings(model: str, test: str, results: Sequence[Measured], judged: Judged) -> list[Conclusion]:
     """Say between which depths one setting overtakes another."""
     by_setting: dict[str, dict[int, Measured]] = defaultdict(dict)
     for result in results:
@@ -221,7 +278,7 @@ def _crossings(model: str, test: str, results: Sequence[Measured]) -> list[Concl
     for (one, first), (other, second) in itertools.combinations(by_setting.items(), 2):
         ahead: tuple[int, str] | None = None
         for depth in sorted(first.keys() & second.keys()):
-            seen = compared(first[depth], second[depth]).difference
+            seen = judged(first[depth], second[depth]).difference
             if seen not in {Difference.FASTER, Difference.SLOWER}:
                 continue
             leader, behind = (other, one) if seen is Difference.FASTER else (one, other)
@@ -236,14 +293,14 @@ def _crossings(model: str, test: str, results: Sequence[Measured]) -> list[Concl
     return found
 
 
-def _decay(model: str, test: str, results: Sequence[Measured]) -> list[Conclusion]:
+def _decay(model: str, test: str, results: Sequence[Measured], judged: Judged) -> list[Conclusion]:
     """Say how fast a setting gets slower with the context: the time of a token grows by a straight line."""
     found = []
     for setting, some in _by_setting(results).items():
         depths = {depth_of(result) for result in some}
         if len(depths) < _FEWEST_POINTS:
             continue
-        found.append(_decay_of(model, test, setting, some))
+        found.append(_decay_of(model, test, setting, some, judged(some[0], some[-1])))
     return found
 
 
@@ -256,17 +313,18 @@ def _by_setting(results: Iterable[Measured]) -> dict[str, list[Measured]]:
     return {f"{one} on {where}" if several[one] > 1 else one: some for (one, where), some in found.items()}
 
 
-def _decay_of(model: str, test: str, setting: str, some: Sequence[Measured]) -> Conclusion:
+def _decay_of(model: str, test: str, setting: str, some: Sequence[Measured], seen: Comparison) -> Conclusion:
     low, high = some[0], some[-1]
     names = tuple(map(_name, some))
     about = f"{model}: {TESTS[test]} with {setting}"
     ends = f"{depth_of(high):,} tokens than at {depth_of(low):,}"
-    seen = compared(low, high, apart=("depth",))
-    if seen.difference in {Difference.NONE, Difference.INCOMPARABLE}:
+    single = seen.difference is Difference.INCOMPARABLE and seen.ratio is not None
+    if seen.difference in {Difference.NONE, Difference.INCOMPARABLE} and not single:
         text = f"{about}: it is not shown that it is slower at {ends}{_why(seen)}."
         return Conclusion("decay", text, names, shown=False)
     change = (_figure(high) / _figure(low) - 1) * 100
     text = f"{about} is {abs(change):.0f} % {'slower' if change < 0 else 'faster'} at {ends}"
+    text += f" ({_figure_text(low)} and {_figure_text(high)} {low.case.unit}; {_SINGLE})" if single else ""
     line = fit([(float(depth_of(result)), 1 / _figure(result)) for result in some])
     if line.slope > 0 and line.start > 0 and line.residual < _STRAIGHT:
         doubles = _rounded(line.start / line.slope)
@@ -276,7 +334,7 @@ def _decay_of(model: str, test: str, setting: str, some: Sequence[Measured]) -> 
         )
     else:
         text += f"; a straight line does not describe it (a point is {share_text(line.residual)} away)."
-    return Conclusion("decay", text, names)
+    return Conclusion("decay", text, names, shown=not single)
 
 
 def _within(line: Line) -> str:

@@ -129,6 +129,7 @@ class BenchRun(msgspec.Struct, frozen=True, omit_defaults=True):
         conclusions: What the figures say.
         machine: What is known about the machine, by name.
         calibrations: What was found by trying before the first case.
+        named: The cases or settings were asked for by name; where the device can't do one, that is a finding.
     """
 
     group: str
@@ -143,6 +144,7 @@ class BenchRun(msgspec.Struct, frozen=True, omit_defaults=True):
     conclusions: tuple[Conclusion, ...] = ()
     machine: dict[str, str] = {}
     calibrations: tuple[Calibration, ...] = ()
+    named: bool = False
 
     @property
     def failed(self) -> tuple[Measured, ...]:
@@ -151,9 +153,17 @@ class BenchRun(msgspec.Struct, frozen=True, omit_defaults=True):
         return tuple(result for result in self.results if result.verdict not in quiet)
 
     @property
+    def lacking(self) -> tuple[Measured, ...]:
+        """What this device does not support and should: what was named, and settings without any figure."""
+        timed = {item.setting.id for item in self.results if item.summary}
+        unsupported = (item for item in self.results if item.verdict is Verdict.UNSUPPORTED)
+        return tuple(item for item in unsupported if self.named or item.setting.id not in timed)
+
+    @property
     def clean(self) -> bool:
-        """Everything that can be measured here was, and something could be."""
-        return not (self.failed or self.not_run or self.quarantine) and any(item.summary for item in self.results)
+        """Nothing lacks a figure but what was tried without being named and this device does not support."""
+        missing = self.failed or self.not_run or self.quarantine or self.lacking
+        return not missing and any(item.summary for item in self.results)
 
 
 def subject_of(case: Case, setting: Setting) -> str:

@@ -55,6 +55,7 @@ def run_suite(  # noqa: PLR0913  each of them is an option of the command
     watch: Telemetry | None = None,
     notes: Sequence[str] = (),
     command: str = "",
+    named: bool = False,
 ) -> BenchRun:
     """Run a suite.
 
@@ -71,6 +72,7 @@ def run_suite(  # noqa: PLR0913  each of them is an option of the command
         watch: Reads sensors while blocks run.
         notes: What is to be known about the run.
         command: The command line, kept with the records.
+        named: Its cases or settings were asked for by name.
 
     Raises:
         UsageError: There is no such run to go on with.
@@ -79,7 +81,7 @@ def run_suite(  # noqa: PLR0913  each of them is an option of the command
     group, finished, calibrations, plan = _finished(store, suite, resume)
     run = _Run(suite, group, store, machine, effort, on_start, on_result, on_kept, stop, watch, notes, command)
     found = run.all(finished, calibrations, plan)
-    return msgspec.structs.replace(found, notes=(*found.notes, *notes))
+    return msgspec.structs.replace(found, notes=(*found.notes, *notes), named=named)
 
 
 def new_group(suite: str) -> str:

@@ -189,7 +189,7 @@ def _events(response: http.client.HTTPResponse, name: str) -> Iterator[dict[str,
 
     Source: https://html.spec.whatwg.org/multipage/server-sent-events.html
     """
-    left = MOST_REPLY_BYTES
+    left, finished = MOST_REPLY_BYTES, False
     while line := response.readline(_MOST_LINE_BYTES):
         left -= len(line)
         if left < 0 or (len(line) == _MOST_LINE_BYTES and not line.endswith(b"\n")):
@@ -207,7 +207,16 @@ def _events(response: http.client.HTTPResponse, name: str) -> Iterator[dict[str,
         if isinstance(event, dict):
             if "error" in event:
                 raise ServerError(name, f"the server sent an error: {_error_text(json.dumps(event))}")
+            finished = finished or _finishes(event)
             yield event
+    if not finished:
+        raise ServerError(name, "the server broke off in the middle of a reply: it sent neither its end nor [DONE].")
+
+
+def _finishes(event: dict[str, Any]) -> bool:
+    """Return whether an event says why a reply ends."""
+    choices = event.get("choices")
+    return isinstance(choices, list) and any(isinstance(one, dict) and one.get("finish_reason") for one in choices)
 
 
 def _reply(events: Iterator[dict[str, Any]], begin: float, name: str) -> Reply:

@@ -104,6 +104,20 @@ class Comparison(msgspec.Struct, frozen=True, omit_defaults=True):
     in_turn: bool = False
     freedom: float = 0.0
 
+    @property
+    def turned(self) -> Comparison:
+        """The same of A against B."""
+        turned = {Difference.FASTER: Difference.SLOWER, Difference.SLOWER: Difference.FASTER}
+        reason = self.reason
+        for one, other in turned.items():
+            if reason.startswith(f"{one.value} by itself"):
+                reason = f"{other.value}{reason.removeprefix(one.value)}"
+                break
+        ratio, low, high = (None if end is None else 1 / end for end in (self.ratio, self.high, self.low))
+        return Comparison(
+            turned.get(self.difference, self.difference), ratio, low, high, reason, self.in_turn, self.freedom
+        )
+
 
 class Interval(msgspec.Struct, frozen=True):
     """A median with its 95 % interval; both ends are infinite where there is one value.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import msgspec
+from click.core import ParameterSource
 
 from rocmend.cli.fleet import hosts_options
 from rocmend.cli.measuring import measure_alone
@@ -37,6 +38,21 @@ __all__ = ["Bench", "BenchOptions", "bench_options", "run_bench", "run_options"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_NAMING = {
+    "settings",
+    "select",
+    "shapes",
+    "dtypes",
+    "dtype",
+    "layouts",
+    "models",
+    "task",
+    "tasks",
+    "backends",
+    "depth",
+    "depths",
+}
+"""Parameters of commands that name what is to be measured."""
 _MOST_PREPARING_S = 8.0
 """Seconds that a case is about to take before it is timed, for the estimate."""
 
@@ -212,6 +228,7 @@ def run_bench(
                 watch=watch,
                 notes=notes,
                 command=command_line(),
+                named=_is_named(),
             )
     if run is not None and stop.is_set():
         resumable.say_how()
@@ -221,6 +238,12 @@ def run_bench(
         if run.resumed and run.resumed == len(run.results) and not run.not_run:
             tell(f"{run.group} was complete: nothing was left to measure.")
         _print(command, run, common.output_format)
+
+
+def _is_named() -> bool:
+    """Return whether the command line names cases or settings, in place of a benchmark's own choice."""
+    ctx = click.get_current_context()
+    return any(ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in ctx.params if name in _NAMING)
 
 
 def _estimate(suite: Suite, effort: Effort) -> dict[str, Any]:

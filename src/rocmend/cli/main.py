@@ -60,7 +60,7 @@ _SECTIONS = {
     "Understand": ("doctor", "explain", "machine", "wheel", "targets", "kb"),
     "Fix": ("env", "lab"),
     "Measure": ("bench", "compare", "report"),
-    "Prove": ("probe", "kernels", "store", "share"),
+    "Prove": ("probe", "kernels", "emulate", "store", "share"),
     "Port": ("port",),
     "Run": ("mlx",),
     "Set up": ("completion",),

@@ -112,7 +112,7 @@ def newest_benchmarks(store: Store) -> list[Benchmarked]:
     for suite in sorted({name.split("-")[1] for name in store.group_names("bench-")}):
         group = store.last_group(f"bench-{suite}-") or ""
         records = [row.evidence for row in store.query(kind="bench", group=group)]
-        told = [record for record in records if record.verdict not in {Verdict.SKIPPED, Verdict.UNSUPPORTED}]
+        told = [record for record in records if record.verdict is not Verdict.SKIPPED]
         failed = sum(record.verdict is not Verdict.PASS for record in told)
         if records:
             found.append(Benchmarked(group, len(told), failed, _device(records)))

@@ -130,7 +130,7 @@ def _gpu(machine: Machine, gpus: Sequence[GpuSummary]) -> _Told:
         if unseen:
             return AreaState.PROBLEM, f"{_listed(unseen)}: the driver does not show it"
         known = machine.value("gpus.amd_present") is False
-        return AreaState.UNKNOWN, "No AMD GPU is here" if known else "No AMD GPU that the driver shows"
+        return AreaState.UNKNOWN, "None" if known else "No AMD GPU that the driver shows"
     named = [", ".join(filter(None, (gpu.name, gpu.gfx_target))) or "AMD GPU" for gpu in gpus]
     return AreaState.OK, _listed(named)
 

@@ -30,7 +30,7 @@ def joined(steps: Sequence[Step]) -> Step:
     return Step(
         number=0,
         action=ACTION,
-        title=f"Edit the kernel command line once, for {count_text(len(steps), 'change')}",
+        title=f"Edit the kernel command line: {count_text(len(steps), 'change')}",
         phase=steps[0].phase,
         text=_text(steps),
         commands=joined_commands([step.commands for step in steps]),

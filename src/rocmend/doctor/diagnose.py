@@ -110,31 +110,31 @@ def asked(machine: Machine, workload: str | None) -> Machine:
 
 def _findings(entry: Entry, matches: list[Match], machine: Machine, actions: Mapping[str, Action]) -> list[Finding]:
     """Return one finding for all subjects of which the same is said: eight equal GPUs make one finding."""
-    alike: dict[tuple[str, tuple[Remedy, ...]], list[Match]] = {}
+    alike: dict[tuple[str, tuple[Remedy, ...]], list[tuple[Match, tuple[Remedy, ...]]]] = {}
     for match in matches:
         helping = [remedy for remedy in entry.remedy if helps(remedy, machine, match.gpu)]
-        serving = [one for one in helping if serves(actions.get(action_name(one.action)), machine)]
+        serving = tuple(one for one in helping if serves(actions.get(action_name(one.action)), machine))
         if helping and not serving:
             continue  # what it is about is not used for what the machine is for
         remedies = tuple(
             _filled(remedy, actions.get(action_name(remedy.action)), machine, match.gpu) for remedy in serving
         )
-        alike.setdefault((match.title, remedies), []).append(match)
+        alike.setdefault((match.title, serving), []).append((match, remedies))
     return [
         Finding(
             entry_id=entry.id,
             title=title,
             severity=entry.severity or Severity.INFO,
-            subject=_subjects(group),
-            explanation=fill(entry.body, machine, group[0].gpu),
-            evidence=_evidence(group),
-            remedies=remedies,
+            subject=_subjects([match for match, _ in group]),
+            explanation=fill(entry.body, machine, group[0][0].gpu),
+            evidence=_evidence([match for match, _ in group]),
+            remedies=tuple(dict.fromkeys(remedy for _, remedies in group for remedy in remedies)),
             sources=entry.source,
             status=entry.status.value,
             see=_linked(entry),
             fixed_in=entry.fixed_in,
         )
-        for (title, remedies), group in alike.items()
+        for (title, _), group in alike.items()
     ]
 
 

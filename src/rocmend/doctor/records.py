@@ -20,7 +20,7 @@ class GpuSummary(msgspec.Struct, frozen=True, omit_defaults=True):
         vram_total_bytes: Dedicated memory (of an APU: its carve-out).
         gtt_total_bytes: System memory that it can map.
         memory_ceiling_bytes: What one process can allocate.
-        peak_fp16_tflops: Dense FP16 peak.
+        peak_fp16_tflops: Dense FP16 peak at boost clock.
         bandwidth_gb_s: Memory bandwidth, 1e9 bytes a second.
         torch_service: How the installed PyTorch would serve it: native, generic, override, none.
         torch_override: ``HSA_OVERRIDE_GFX_VERSION`` that would make it run inside its class.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,10 +13,11 @@ from rocmend.codeobject.kernarg import Launch, pack
 from rocmend.core.errors import RocmendError, UsageError
 from rocmend.emulate import layout
 from rocmend.emulate.build import engine
-from rocmend.emulate.faults import Check, Fault, FaultKind, message
+from rocmend.emulate.faults import Check, Fault, FaultKind, message, register_name
+from rocmend.emulate.layout import Kind
 from rocmend.emulate.program import Program, load
 
-__all__ = ["ALL_CHECKS", "Device", "FaultError", "Order", "Run"]
+__all__ = ["ALL_CHECKS", "Device", "FaultError", "Order", "Run", "Step"]
 
 ALL_CHECKS = Check.UNWRITTEN | Check.WAITS | Check.RACES | Check.BARRIERS | Check.STORES
 MAX_FAULTS = 64
@@ -71,6 +73,26 @@ class Run(NamedTuple):
     bank_ideal: int
 
 
+class Step(NamedTuple):
+    """An instruction that a wave executed.
+
+    Args:
+        workgroup: In x, y and z.
+        wave: Of the workgroup.
+        pc: Offset of the instruction in the code.
+        text: LLVM's text of it.
+        active: A bit for each lane that was active.
+        written: The registers that it may have written, by name: the lanes' values, or the one of a scalar register.
+    """
+
+    workgroup: tuple[int, int, int]
+    wave: int
+    pc: int
+    text: str
+    active: int
+    written: dict[str, tuple[int, ...]]
+
+
 class _Buffer(NamedTuple):
     base: int
     data: np.ndarray[Any, np.dtype[np.uint8]]
@@ -116,9 +138,27 @@ class Device:
         self._buffers.append(_Buffer(base, flat, name, read_only, unwritten))
         return base
 
-    def held(self, place: int) -> int | None:
-        """Return the address of the buffer whose data lie at a place of this process's memory; None: there is none."""
-        return next((one.base for one in self._buffers if one.data.size and one.data.ctypes.data == place), None)
+    def address_of(self, value: Any, name: str = "") -> int:
+        """Make an array, or a tensor's storage, part of the memory, once; return the address of its first element.
+
+        Raises:
+            UsageError: It is not contiguous, or does not lie in the CPU's memory.
+        """
+        if isinstance(value, np.ndarray):
+            whole = value
+            while isinstance(whole.base, np.ndarray):
+                whole = whole.base
+            place, offset = whole.ctypes.data, value.ctypes.data - whole.ctypes.data
+        elif value.device.type == "cpu":
+            storage = value.untyped_storage()
+            place, size = storage.data_ptr(), storage.nbytes()
+            offset = int(value.storage_offset()) * value.element_size()
+            raw = (ctypes.c_uint8 * size).from_address(place) if size else b""
+            whole = np.ctypeslib.as_array(raw) if size else np.zeros(0, np.uint8)
+        else:
+            raise UsageError("emulate", f"{name or 'a tensor'} lies on {value.device}.", next_step="Pass value.cpu().")
+        held = next((one.base for one in self._buffers if one.data.size and one.data.ctypes.data == place), None)
+        return (self.add(whole, name) if held is None else held) + offset
 
     def allocate(self, data: bytes) -> int:
         """Put bytes in the device's memory and return their address."""
@@ -151,6 +191,7 @@ class Device:
         seed: int = 1,
         budget: int = _BUDGET,
         resident: int = _RESIDENT,
+        trace: Callable[[Step], None] | None = None,
     ) -> Run:
         """Run a kernel.
 
@@ -162,6 +203,7 @@ class Device:
             seed: Of a shuffled order.
             budget: Instructions of waves after which it counts as endless.
             resident: Workgroups that take turns where one waits for another.
+            trace: Called after each instruction of each wave.
 
         Raises:
             UsageError: The launch is not possible on the target.
@@ -184,7 +226,9 @@ class Device:
         )
         machine.order, machine.random, machine.budget = order, seed * 0x9E3779B97F4A7C15 % (1 << 64) or 1, budget
         start = _launch(program, launch, arguments, packet.base, resident)
-        engine().rocmend_run(ctypes.byref(machine), ctypes.byref(start))
+        if trace is not None:
+            kept["trace"] = machine.trace = _tracer(program, launch, trace)
+        _interruptible(machine, start)
         return _result(program, machine, launch, kept, [*buffers, arguments, *image])
 
     def _machine(
@@ -221,6 +265,44 @@ class Device:
         machine.executed = kept["executed"].ctypes.data_as(ctypes.POINTER(ctypes.c_uint64))
         machine.active = kept["active"].ctypes.data_as(ctypes.POINTER(ctypes.c_uint64))
         return machine, kept
+
+
+def _interruptible(machine: layout.MACHINE, start: layout.LAUNCH) -> None:
+    """Run the engine beside the main thread, so that Ctrl-C ends it: it looks at its budget every million steps."""
+    run = engine().rocmend_run
+    beside = threading.Thread(target=run, args=(ctypes.byref(machine), ctypes.byref(start)), daemon=True)
+    beside.start()
+    try:
+        while beside.is_alive():
+            beside.join(0.2)
+    except BaseException:
+        machine.budget = 0
+        beside.join()
+        raise
+
+
+def _tracer(program: Program, launch: Launch, trace: Callable[[Step], None]) -> Any:
+    """Return the engine's callback: what an instruction wrote, read from the registers after it."""
+    lanes, code = program.generation.lanes, program.code.instructions
+
+    def called(*told: Any) -> None:
+        group, wave, number, active, vector, scalar = told
+        written: dict[str, tuple[int, ...]] = {}
+        for one in (code[number].d, code[number].e):
+            for index in range(one.index, one.index + one.dwords):
+                if one.kind == Kind.VGPR:
+                    written[register_name(index, 1)] = tuple(vector[index * lanes : (index + 1) * lanes])
+                elif one.kind == Kind.SGPR and index != layout.NULL:
+                    written[register_name(index, 0)] = (scalar[index],)
+        trace(Step(group_id(group, launch), wave, code[number].pc, program.code.texts[number], active, written))
+
+    return layout.TRACE(called)
+
+
+def group_id(number: int, launch: Launch) -> tuple[int, int, int]:
+    """Return a workgroup's id in x, y and z."""
+    x, y = launch.grid[0], launch.grid[1]
+    return number % x, number // x % y, number // x // y
 
 
 def _check(program: Program, launch: Launch, lds: int) -> None:
@@ -299,12 +381,10 @@ def _result(
         at = one.instruction
         if kind is FaultKind.TRAPPED and at in program.code.unknown:
             raise program.code.unknown[at]
-        group = one.workgroup
-        x, y = launch.grid[0], launch.grid[1]
         faults.append(
             Fault(
                 kind, program.code.instructions[at].pc, program.code.texts[at],
-                (group % x, group // x % y, group // x // y), one.wave, one.lane, one.address, one.count,
+                group_id(one.workgroup, launch), one.wave, one.lane, one.address, one.count,
                 message(kind, one.address, one.other, _where(one.address, buffers)),
             )
         )  # fmt: skip

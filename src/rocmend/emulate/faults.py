@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
-__all__ = ["Check", "Fault", "FaultKind", "message"]
+__all__ = ["Check", "Fault", "FaultKind", "message", "register_name"]
 
 
 class FaultKind(IntEnum):
@@ -79,7 +79,8 @@ class Fault:
         )
 
 
-def _register(number: int, vector: int) -> str:
+def register_name(number: int, vector: int) -> str:
+    """Return what LLVM calls a register of the engine's."""
     if not vector:
         return (
             f"s{number}"
@@ -101,7 +102,7 @@ def message(kind: FaultKind, address: int, other: int, where: str) -> str:
     size, what = other & 255, "stores" if other & 256 else "loads"
     if other & 512:
         what = "atomically updates"
-    register = _register(address, other)
+    register = register_name(address, other)
     did = "read" if other & 256 else "wrote"
     texts = {
         FaultKind.BAD_ADDRESS: f"{what} {size} bytes at 0x{address:x}, which belong to no buffer{where}",
@@ -113,7 +114,7 @@ def message(kind: FaultKind, address: int, other: int, where: str) -> str:
         " no wait before it, stands between",
         FaultKind.GLOBAL_RACE: f"a race at 0x{address:x}{where}: workgroup {other} accessed it, and nothing orders the"
         " two",
-        FaultKind.UNWRITTEN_ADDRESS: f"an address in {_register(address, other == 1)}, which nothing wrote",
+        FaultKind.UNWRITTEN_ADDRESS: f"an address in {register_name(address, other == 1)}, which nothing wrote",
         FaultKind.UNWRITTEN_BRANCH: "a branch that depends on something that nothing wrote",
         FaultKind.UNWRITTEN_EXEC: "the mask of active lanes depends on something that nothing wrote",
         FaultKind.UNWRITTEN_STORE: f"a result at 0x{address:x}{where} that depends on something that nothing wrote"

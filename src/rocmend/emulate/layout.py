@@ -7,7 +7,7 @@ from enum import IntEnum, IntFlag
 
 __all__ = [
     "ALLOCATION", "EXEC", "FAULT", "FLAT_SCRATCH", "INST", "LAUNCH", "M0", "MACHINE", "NULL", "OPERAND", "SCC", "SGPRS",
-    "TTMP", "VCC", "Counter", "Flag", "Form", "Kind", "Modifier", "Type",
+    "TRACE", "TTMP", "VCC", "Counter", "Flag", "Form", "Kind", "Modifier", "Type",
 ]  # fmt: skip
 
 SGPRS = 136
@@ -134,6 +134,13 @@ class ALLOCATION(ctypes.Structure):
     ]  # fmt: skip
 
 
+TRACE = ctypes.CFUNCTYPE(
+    None, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint64, ctypes.POINTER(ctypes.c_uint32),
+    ctypes.POINTER(ctypes.c_uint32),
+)  # fmt: skip
+"""Called after each instruction: workgroup, wave, instruction, lanes that were active, vector and scalar registers."""
+
+
 class MACHINE(ctypes.Structure):
     """A launch's state beyond its workgroups."""
 
@@ -155,7 +162,8 @@ class MACHINE(ctypes.Structure):
         ("private_base", ctypes.c_uint64), ("shared_base", ctypes.c_uint64),
         ("sync", ctypes.c_void_p), ("syncs", ctypes.c_uint32), ("sync_room", ctypes.c_uint32),
         ("random", ctypes.c_uint64), ("total", ctypes.c_uint64),
-        ("shadow_global", ctypes.c_uint8),
+        ("bank_seen", ctypes.c_void_p), ("bank_access", ctypes.c_uint32), ("rooms", ctypes.c_void_p),
+        ("matrix", ctypes.c_void_p), ("trace", TRACE),
     ]  # fmt: skip
 
 

@@ -21,15 +21,18 @@ THREE_OPERANDS, ZERO = (0b110101, 0b110011), 0x80  # VOP3 and VOP3P
 CARRIES = ("v_add_co_u32", "v_sub_co_u32", "v_subrev_co_u32")
 
 
-def without_third(word: bytes) -> bytes:
-    """Return a VOP3 instruction whose third operand is the constant 0 with zero bits there instead; else nothing.
+def shorter(word: bytes) -> list[bytes]:
+    """Return a VOP3 instruction with zero bits where its third operand, and also its second, is the constant 0.
 
-    Newer compilers write the constant where there is no third operand; LLVM 22 then finds no instruction, or crashes.
+    Newer compilers write the constant where there is no such operand; LLVM 22 then finds no instruction, or crashes.
     """
     bits = int.from_bytes(word[:8], "little")
     if len(word) < 8 or bits >> 26 & 0x3F not in THREE_OPERANDS or bits >> 50 & 0x1FF != ZERO:
-        return b""
-    return (bits & ~(0x1FF << 50)).to_bytes(8, "little") + word[8:]
+        return []
+    found = [bits & ~(0x1FF << 50)]
+    if bits >> 41 & 0x1FF == ZERO:
+        found.append(found[0] & ~(0x1FF << 41))
+    return [one.to_bytes(8, "little") + word[8:] for one in found]
 
 
 def has_third(text: str) -> bool:
@@ -37,6 +40,11 @@ def has_third(text: str) -> bool:
     name, _, operands = text.strip().partition(" ")
     count = commas(operands)
     return count >= 4 or (count == 3 and not name.startswith(CARRIES))
+
+
+def has_second(text: str) -> bool:
+    """Return whether an instruction has a second source besides its result."""
+    return commas(text.strip().partition(" ")[2]) >= 2
 
 
 def commas(text: str) -> int:
@@ -74,11 +82,13 @@ def main(library_path: str, target: str, features: str, file: str) -> int:
     start, lines, at = ctypes.addressof(held), [], 0
     while at < len(code):
         size = 0
-        if major >= 10 and (word := without_third(code[at : at + 12])):
+        words = shorter(code[at : at + 12]) if major >= 10 else []
+        for word, more in zip(words, (has_third, has_second), strict=False):
             plain = ctypes.create_string_buffer(word, len(word))
             size = one(context, ctypes.addressof(plain), len(word), at, room, MAX_TEXT)
-            if has_third(room.value.decode()):
-                size = 0
+            if size and not more(room.value.decode()):
+                break
+            size = 0
         size = size or one(context, start + at, len(code) - at, at, room, MAX_TEXT)
         if not size:
             break

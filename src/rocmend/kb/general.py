@@ -14,6 +14,7 @@ from rocmend.kb.template import PLACEHOLDER, stand_in
 _Write = Callable[[str], str]
 _SPAN = re.compile(r"`[^`\n]+`")
 _ASIDE = re.compile(r"\s*\([^()]*\)")
+_SENTENCE = re.compile(r"(?<=[\w)`\"][.!?])\s+(?=[A-Z`\"0-9(])")
 _LABELS = {"gpu.gfx_target": "the GPU", "gpu.name": "the GPU"}
 """What a placeholder is called where its value is not known; those that are not here are left out."""
 
@@ -43,6 +44,15 @@ def in_spans(text: str, code: _Write) -> str:
 def headline(entry: Entry) -> str:
     """Return an entry's title in general words."""
     return entry.headline or plain(entry.title)
+
+
+def advice(entry: Entry) -> str:
+    """Return what to do about an entry, in a sentence: its first remedy, else how its text begins."""
+    entry = generic(entry)
+    main = (one for one in entry.remedy if one.text and not (one.instead_of or one.until))
+    remedy = next(main, None)
+    text = remedy.text if remedy is not None else entry.body.strip().partition("\n\n")[0]
+    return _SENTENCE.split(" ".join(text.split()))[0]
 
 
 def generic(entry: Entry) -> Entry:

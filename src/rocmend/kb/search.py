@@ -26,7 +26,7 @@ from rocmend.core.gfx import known_names, resolve
 from rocmend.core.records import Severity
 from rocmend.core.signatures import Certainty
 from rocmend.core.suggest import misspelled
-from rocmend.kb.entry import Entry, Status
+from rocmend.kb.entry import Entry, Kind, Status
 from rocmend.kb.errors import Sighting, explain_text, index_of
 from rocmend.kb.load import Knowledge
 
@@ -88,6 +88,8 @@ _CONFIRMED = 1.4
 _TARGET = 1.2
 _OTHER_TARGET = 0.7
 _PAST = 0.75
+_FIGURE = 0.85
+"""A figure or a release answers few problems."""
 _UNKNOWN = 0.85
 
 _WORD = re.compile(r"[^\W_]+")
@@ -99,8 +101,10 @@ _COMMON_WORDS = (
     "some still t than that the their them then there these they this to too try tried up us use used using want was "
     "way we what when where which while who why will with won work working works would you your error errors run "
     "running runs gpu gpus amd problem issue help fail fails failed failing failure failures new after before during "
-    "find finding finds support supports supported every all "
+    "find finding finds supports supported every all "
     "named module modules returns return returned resources many due using made make makes "
+    "very really always sometimes suddenly completely please anyone currently already even also again too much more "
+    "question support supporting latest "
     "var lib lib64 usr opt home bin tmp etc py python3 site packages line file most recent call last traceback"
 )
 _COMMON = frozenset(_COMMON_WORDS.split())
@@ -162,7 +166,8 @@ class _Match:
         counted = {word: part for word, part in self.words.items() if word in wanted}
         share = sum(wanted[word] * part for word, part in counted.items()) / total if counted else 0.0
         in_title = sum(wanted.get(word, 0.0) for word in self._titled) / total if counted else 0.0
-        several = len(counted) >= _SEVERAL or (len(counted) > 1 and in_title >= _ENOUGH_IN_TITLE)
+        whole = sum(part >= _ENDED for part in counted.values())
+        several = whole >= _SEVERAL or (len(counted) > 1 and in_title >= _ENOUGH_IN_TITLE)
         rarest = sorted(wanted, key=lambda word: -wanted[word])[:_RAREST]
         telling = self._compound or in_title >= _ENOUGH_IN_TITLE or any(word in counted for word in rarest)
         if share >= _PLENTY or (telling and share >= (_ENOUGH_OF_SEVERAL if several else enough)):
@@ -330,6 +335,8 @@ def _folded(text: str) -> str:
 
 def _worth(entry: Entry, targets: Collection[str], findings: Collection[str]) -> float:
     worth = _PAST if entry.status in {Status.SUPERSEDED, Status.REFUTED} else 1.0
+    if entry.kind in {Kind.MEASUREMENT, Kind.RELEASE}:
+        worth *= _FIGURE
     if entry.id in findings:
         worth *= _CONFIRMED
     elif entry.when and entry.severity in {Severity.ERROR, Severity.WARNING}:

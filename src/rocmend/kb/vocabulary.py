@@ -14,6 +14,9 @@ RUN_AS = {
 }
 """Programs and tasks that people name, and the workload that serves each."""
 
+BRING_THEIR_OWN = ("ollama", "lmstudio", "lm-studio", "koboldcpp")
+"""Of these, the ones that bring their own GPU code: nothing has to be chosen for them."""
+
 TOPICS = {
     "compile-time": "How long first runs and compilations take",
     "inductor": "torch.compile and its settings",

@@ -6,13 +6,11 @@ launch is compiled for the target, and ``rocmend.emulate`` executes the code obj
 
 from __future__ import annotations
 
-import ctypes
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import torch
 
 from rocmend.codeobject import kernarg
@@ -85,19 +83,7 @@ def _values(device: Device, name: str, value: Any, kind: Any) -> list[int | byte
     if kind == "constexpr":
         return []
     if isinstance(value, torch.Tensor):
-        return [_address(device, value, name)]
+        return [device.address_of(value, name)]
     if kind in _PACKED:
         return [struct.pack(_PACKED[kind], value)]
     return [int(value)]
-
-
-def _address(device: Device, tensor: torch.Tensor, name: str) -> int:
-    """Make a tensor's storage part of the device's memory, once, and return the address of its first element."""
-    storage = tensor.untyped_storage()
-    size, at = storage.nbytes(), storage.data_ptr()
-    offset = tensor.storage_offset() * tensor.element_size()
-    held = device.held(at)
-    if held is None:
-        data = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(at)) if size else np.zeros(0, np.uint8)
-        held = device.add(data, name)
-    return held + int(offset)

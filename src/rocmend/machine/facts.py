@@ -203,10 +203,11 @@ ASKED_FACTS = {
 
 
 def declared_facts() -> Iterator[tuple[str, str, str]]:
-    """Yield every declared (key pattern, documentation, declaring unit)."""
-    for key, text in ASKED_FACTS.items():
-        yield key, text, "command line"
+    """Yield every declared (key pattern, documentation, declaring unit); of several units the first, which reads it."""
+    declared = {key: (text, "command line") for key, text in ASKED_FACTS.items()}
     for registry in (COLLECTORS, DERIVATIONS):
         for name, unit in registry:
             for key, text in unit.facts.items():
-                yield key, text, f"{registry.kind} {name}"
+                declared.setdefault(key, (text, f"{registry.kind} {name}"))
+    for key, (text, unit_name) in declared.items():
+        yield key, text, unit_name

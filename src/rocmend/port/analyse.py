@@ -24,7 +24,7 @@ from rocmend.port.records import NO_TIME_LEFT, Analysis, FileReport, Issue
 from rocmend.port.rule import cuda, python, rules, text
 from rocmend.port.settings import Settings, settings
 from rocmend.port.steady import stamp_of
-from rocmend.port.torch_build import torch_builds, without_names
+from rocmend.port.torch_build import TorchBuild, torch_builds, without_names
 from rocmend.port.transaction import interrupted
 from rocmend.port.walk import FoundFile, Walked, walk
 
@@ -117,8 +117,9 @@ def analyse(  # noqa: PLR0913  a run is told what to read, by which rules and ho
         from rocmend.port.headers import by_headers
 
         seen = by_headers(folder, seen, chosen.max_file_bytes)
-    files = _by_rules(seen, wanted, names, torch_builds(folder, seen) if root.is_dir() else set())
-    files, closed = _kept(folder, files, wanted, walked, chosen.max_file_bytes)
+    built = torch_builds(folder, seen, chosen.max_file_bytes) if root.is_dir() else TorchBuild()
+    files = _by_rules(seen, wanted, names, built)
+    files, closed, gone = _kept(folder, files, wanted, walked, chosen.max_file_bytes)
     looked_at = Counter(one.reads.value for one in seen if one.reads and not (one.report and one.report.skipped))
     return Analysis(
         root=str(folder),
@@ -136,6 +137,7 @@ def analyse(  # noqa: PLR0913  a run is told what to read, by which rules and ho
             *_problems(folder),
             *_left_out(files, chosen.project_time_limit_s),
             *_unused(unused),
+            *gone,
             *(known.notes if known else ()),
         ),
         narrowed=len(wanted) < len(rules()),
@@ -242,7 +244,9 @@ def _names(folder: Path, walked: Walked, *, alone: bool) -> set[str]:
     return {path.name for path in paths} | own
 
 
-def _by_rules(seen: Iterable[Look], wanted: frozenset[str], names: set[str], built: set[str]) -> tuple[FileReport, ...]:
+def _by_rules(
+    seen: Iterable[Look], wanted: frozenset[str], names: set[str], built: TorchBuild
+) -> tuple[FileReport, ...]:
     """Return the reports that have something to say, with the issues of the rules that are used.
 
     Args:
@@ -252,19 +256,20 @@ def _by_rules(seen: Iterable[Look], wanted: frozenset[str], names: set[str], bui
         built: How its CUDA is built: some are none where PyTorch's build does it.
     """
 
-    def filtered(issues: tuple[Issue, ...]) -> tuple[Issue, ...]:
+    def filtered(path: str, issues: tuple[Issue, ...]) -> tuple[Issue, ...]:
         left = tuple(issue for issue in issues if issue.rule in wanted and names.isdisjoint(issue.unless))
-        return without_names(left, built) if built else left
+        known = built.of(path)
+        return without_names(left, known) if known else left
 
     reports = (one.report for one in seen if one.report)
-    kept = (msgspec.structs.replace(report, issues=filtered(report.issues)) for report in reports)
+    kept = (msgspec.structs.replace(report, issues=filtered(report.path, report.issues)) for report in reports)
     return tuple(sorted((one for one in kept if one.issues or one.skipped), key=lambda one: one.path))
 
 
 def _kept(
     folder: Path, files: tuple[FileReport, ...], wanted: frozenset[str], walked: Walked, max_file_bytes: int
-) -> tuple[tuple[FileReport, ...], int]:
-    """Return reports with the findings that earlier ports keep, and how many comments close."""
+) -> tuple[tuple[FileReport, ...], int, tuple[str, ...]]:
+    """Return reports with what earlier ports keep, how many findings comments close, and notes on lost files."""
     from rocmend.port.kept import with_kept
 
     return with_kept(folder, files, wanted, {file.path for file in walked.files}, max_file_bytes)

@@ -48,7 +48,8 @@ def named(path: str, paths: Iterable[str]) -> bool:
     Args:
         path: Relative, with forward slashes.
         paths: Each an ending of a path (``.yaml``, ``requirements.txt``) or a pattern with ``*`` and ``?`` for the
-            file's name or, where it has a slash, for the end of the path (``.github/workflows/*.yml``).
+            file's name or, where it has a slash, for the end of the path (``.github/workflows/*.yml``). One that begins
+            with a slash is a whole name.
     """
     return _pattern(tuple(paths)).search(path.lower()) is not None
 
@@ -59,6 +60,9 @@ def _pattern(paths: tuple[str, ...]) -> re.Pattern[str]:
     parts = []
     for path in paths:
         want = path.lower()
+        if want.startswith("/"):
+            parts.append("(?:^|/)" + re.escape(want[1:]))
+            continue
         if "*" not in want and "?" not in want:
             parts.append(re.escape(want))
             continue

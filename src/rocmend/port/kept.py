@@ -2,7 +2,9 @@
 
 A port renames what rules look for (``__shfl_sync`` becomes ``warp32_shfl_sync``) and puts it where only ROCm compiles
 it. What a person has to do about it does not change with that. Such a finding stays open until its line is marked with
-``rocmend: ignore[ID] reason``, or its code is no longer what ROCm compiles.
+``rocmend: ignore[ID] reason``. It is found again by its code, or by its rule on the ROCm side. One that is found
+nowhere stays open too, until a comment in its file names its rule: what stands there instead may be as wrong. It is
+closed where its rule found it on the ROCm side of the port and does so no more.
 """
 
 from __future__ import annotations
@@ -10,20 +12,22 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from rocmend.core.errors import UnitError
+from rocmend.core.errors import DataError, UnitError
+from rocmend.core.units import count_text
 from rocmend.port.classify import languages
 from rocmend.port.cuda.marks import MARKS, without_marks
 from rocmend.port.edits import applied
-from rocmend.port.moves import Moves
+from rocmend.port.moves import OF_HIP, Moves
 from rocmend.port.records import FileReport, Issue, KeptFinding, Language, Outcome
-from rocmend.port.state import digest, generations
+from rocmend.port.rocm_side import RULES, issues_on_rocm
+from rocmend.port.state import Generation, digest, generations
 from rocmend.port.steady import NotReadError, read_steady
 from rocmend.port.suppress import Suppressions
 
@@ -46,6 +50,10 @@ def no_longer_seen(
     if not unseen:
         return ()
     index = _Index(word.text for word in _words(language, after))
+    own = any(issue.rule in RULES for issue in unseen) and language is Language.CUDA
+    there = (
+        Counter((one.rule, _NUMBER.sub("0", one.message)) for one in issues_on_rocm("", after)) if own else Counter()
+    )
     edits = [edit for issue in issues if issue.outcome is not Outcome.MANUAL for edit in issue.edits]
     found = []
     for issue in unseen:
@@ -63,11 +71,10 @@ def no_longer_seen(
             texts = [data[start:end]]
         ways = (tuple(word.text for word in _words(language, one, whole=False)) for one in texts)
         code = next((way for way in ways if way and index.places(way, 1)), ())
-        found.append(
-            KeptFinding(
-                issue.rule, issue.path, issue.line, issue.severity, issue.message, issue.remedy, issue.snippet, code
-            )
-        )
+        key = _about(issue)
+        there[key] -= 1
+        told = issue.severity, issue.message, issue.remedy, issue.snippet
+        found.append(KeptFinding(issue.rule, issue.path, issue.line, *told, code, seen_on_rocm=there[key] >= 0))
     return tuple(found)
 
 
@@ -94,7 +101,7 @@ def _taken(counts: Counter[tuple[str, ...]], key: tuple[str, ...]) -> bool:
 
 def with_kept(
     root: Path, files: Sequence[FileReport], rules: AbstractSet[str], paths: AbstractSet[str], max_file_bytes: int
-) -> tuple[tuple[FileReport, ...], int]:
+) -> tuple[tuple[FileReport, ...], int, tuple[str, ...]]:
     """Return reports with the findings that ports of the project keep and that are still open, each once.
 
     Args:
@@ -105,29 +112,46 @@ def with_kept(
         max_file_bytes: Larger files are not read.
 
     Returns:
-        The reports by path, and how many findings comments close.
+        The reports by path, how many findings comments close, and what there is to say of files that are gone.
     """
     by_path: dict[str, dict[KeptFinding, int]] = {}
+    first: dict[str, tuple[Generation, str]] = {}
+    gone: Counter[str] = Counter()
     moves = Moves(root, paths, max_file_bytes)
     for port in generations(root):
         counted = Counter(one for one in port.manifest.findings if one.rule in rules)
         for one, count in counted.items():
             path = one.path if one.path in paths else moves.new_path(port, one.path)
             if path:
+                first.setdefault(path, (port, one.path))
                 known = by_path.setdefault(path, {})
                 known[one] = max(known.get(one, 0), count)
+            elif moves.is_gone(one.path):
+                gone[one.path] += count
     reports = {file.path: file for file in files}
     closed = 0
     for path, kept in by_path.items():
-        report, suppressed = _with(root, path, reports.get(path), Counter(kept), max_file_bytes)
+        report, suppressed = _with(
+            root, path, reports.get(path), Counter(kept), max_file_bytes=max_file_bytes, origin=first[path]
+        )
         closed += suppressed
         if report is not None:
             reports[path] = report
-    return tuple(report for _, report in sorted(reports.items())), closed
+    notes = tuple(
+        f"{path} is gone with {count_text(count, 'finding')} for a person: if its code is elsewhere, look at it there."
+        for path, count in sorted(gone.items())
+    )
+    return tuple(report for _, report in sorted(reports.items())), closed, notes
 
 
-def _with(
-    root: Path, path: str, report: FileReport | None, kept: Counter[KeptFinding], max_file_bytes: int
+def _with(  # noqa: PLR0913  a file, what is known of it, and where that is from
+    root: Path,
+    path: str,
+    report: FileReport | None,
+    kept: Counter[KeptFinding],
+    *,
+    max_file_bytes: int,
+    origin: tuple[Generation, str],
 ) -> tuple[FileReport | None, int]:
     """Return a file's report with what is kept for it, and how many findings comments close."""
     try:
@@ -139,21 +163,78 @@ def _with(
         report = FileReport(path, kinds[0] if kinds else Language.TEXT, len(data), digest(data))
     if report.skipped:
         return report, 0
+    language = Language.CUDA if path.endswith(OF_HIP) else report.language  # a source for HIP is not written
     fresh = Counter(_at(issue) for issue in report.issues)
-    found = [issue for issue in _found(path, data, report.language, kept) if not _taken(fresh, _at(issue))]
-    left = Suppressions(data).left(found)
+    by_code, lost = _found(path, data, language, kept)
+    found = [issue for issue in by_code if not _taken(fresh, _at(issue))]
+    if language is Language.CUDA and any(one.rule in RULES for one in kept):
+        known = {(issue.rule, line) for issue in (*report.issues, *by_code) for line in _lines(issue)}
+        again = [issue for issue in issues_on_rocm(path, data) if not known & {(issue.rule, n) for n in _lines(issue)}]
+        found += (issue for issue in again if issue.outcome is Outcome.MANUAL)
+        lost = _left(lost, again)
+    marks = Suppressions(data)
+    left = marks.left(found)
     issues = without_marks([*report.issues, *found])
     dropped = {id(issue) for issue in found} - {id(issue) for issue in left}
     issues = [issue for issue in issues if id(issue) not in dropped]
+    closing = _closing(marks, origin, {one.rule for one in lost})
+    closing.subtract(issue.rule for issue in found if id(issue) in dropped)
+    place = _File(path, data, [at.start() for at in re.finditer(rb"\n", data)])
+    for one in lost:
+        closing[one.rule] -= 1
+        if closing[one.rule] < 0:
+            issues.append(_lost(one, place))
     issues.sort(key=lambda issue: (issue.start, issue.end, issue.rule))
     return msgspec.structs.replace(report, issues=tuple(issues)), len(dropped)
 
 
-def _found(path: str, data: bytes, language: Language, kept: Counter[KeptFinding]) -> Iterator[Issue]:
-    """Yield what is kept for a file at its place today; what is no longer there is closed.
+def _closing(marks: Suppressions, origin: tuple[Generation, str], rules: AbstractSet[str]) -> Counter[str]:
+    """Return how many comments about some rules a file has that its original had not."""
+    if not any(marks.count(rule) for rule in rules):
+        return Counter()
+    port, path = origin
+    entry = next((one for one in port.manifest.entries if one.path == path), None)
+    try:
+        before = Suppressions((port.original(entry) if entry else None) or b"")
+    except DataError:
+        return Counter()
+    return Counter({rule: marks.count(rule) - before.count(rule) for rule in rules})
+
+
+def _lines(issue: Issue) -> range:
+    return range(issue.line, issue.end_line + 1)
+
+
+def _left(lost: Iterable[KeptFinding], again: Iterable[Issue]) -> list[KeptFinding]:
+    """Return what is lost, without what its rule finds elsewhere on the ROCm side, or found there once and no more."""
+    others = Counter(issue.rule for issue in again)
+    left = []
+    for one in lost:
+        others[one.rule] -= 1
+        if others[one.rule] < 0 and not one.seen_on_rocm:
+            left.append(one)
+    return left
+
+
+def _lost(one: KeptFinding, place: _File) -> Issue:
+    """Return a finding whose code is nowhere, at the beginning of its file."""
+    said = one.message if one.message.endswith((".", "!", "?")) else f"{one.message}."
+    return msgspec.structs.replace(
+        _issue(one, place, (0, 0)),
+        message=f"could not be found again: look at it. It was on line {one.line} of the original: {said}",
+        remedy=f"{one.remedy} Then say so in the file: `rocmend: ignore[{one.rule}] reason` in a comment.".strip(),
+    )
+
+
+def _found(
+    path: str, data: bytes, language: Language, kept: Counter[KeptFinding]
+) -> tuple[list[Issue], list[KeptFinding]]:
+    """Return what is kept for a file at its place today, and what is no longer there.
 
     Findings that stood on one line stand at one place.
     """
+    found: list[Issue] = []
+    lost: list[KeptFinding] = []
     words = _words(language, data)
     index = _Index(word.text for word in words)
     place = _File(path, data, [at.start() for at in re.finditer(rb"\n", data)])
@@ -167,11 +248,14 @@ def _found(path: str, data: bytes, language: Language, kept: Counter[KeptFinding
         places = index.places(code, len(by_line)) if code else None
         for number, (_, there) in enumerate(sorted(by_line.items())):
             if places is None:  # never found, or not within the limit: it stays open
-                yield from (_issue(one, place, (0, 0)) for one in there)
+                found += (_issue(one, place, (0, 0)) for one in there)
             elif number < len(places):
                 at = places[number]
                 start, end = words[at].start, words[at + len(code) - 1].end
-                yield from (_issue(one, place, (start, end)) for one in there)
+                found += (_issue(one, place, (start, end)) for one in there)
+            else:
+                lost += there
+    return found, lost
 
 
 class _File(NamedTuple):
@@ -206,6 +290,10 @@ def _same(issue: Issue) -> tuple[str, ...]:
 
 def _said(issue: Issue) -> tuple[str, ...]:
     return *_same(issue), _NUMBER.sub("0", issue.message)
+
+
+def _about(issue: Issue) -> tuple[str, str]:
+    return issue.rule, _NUMBER.sub("0", issue.message)
 
 
 def _at(issue: Issue) -> tuple[str, ...]:

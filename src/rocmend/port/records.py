@@ -112,6 +112,7 @@ class KeptFinding(msgspec.Struct, frozen=True, omit_defaults=True):
         remedy: What to do.
         snippet: The source line, as the finding showed it.
         code: The words of its lines as ROCm reads them, by which it is found again; empty where they are not found.
+        seen_on_rocm: Whether its rule finds it on the ROCm side of the port: once it does not, the finding is closed.
     """
 
     rule: str
@@ -122,6 +123,7 @@ class KeptFinding(msgspec.Struct, frozen=True, omit_defaults=True):
     remedy: str = ""
     snippet: str = ""
     code: tuple[str, ...] = ()
+    seen_on_rocm: bool = False
 
 
 class FileReport(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from rocmend.port.records import Issue
@@ -22,16 +23,22 @@ class Suppressions:
 
     def __init__(self, data: bytes) -> None:
         self._by_line: dict[int, set[str]] = {}
+        self._named: Counter[str] = Counter()
         if b"rocmend:" not in data:
             return
         starts = [0, *(match.end() for match in re.finditer(rb"\n", data))]
         for match in _MARK.finditer(data):
             names = {name.strip().upper().decode() for name in match.group(1).split(b",")}
+            self._named.update(names)
             line = bisect_right(starts, match.start())
             self._by_line.setdefault(line, set()).update(names)
             if not data[starts[line - 1] : match.start()].strip(b" \t\xef\xbb\xbf"):
                 for held in _next_lines(data, starts, line):
                     self._by_line.setdefault(held, set()).update(names)
+
+    def count(self, rule: str) -> int:
+        """Return how many comments name a rule."""
+        return self._named[rule]
 
     def hold_for(self, issue: Issue) -> bool:
         """Tell whether an issue's first or last line is marked with its rule."""

@@ -344,6 +344,7 @@ class Option(msgspec.Struct, frozen=True):
         commands: Lines to copy.
         needs: As of a step.
         risk: As of a step.
+        undo: As of a step.
     """
 
     label: str
@@ -352,6 +353,7 @@ class Option(msgspec.Struct, frozen=True):
     commands: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     risk: str = ""
+    undo: str = ""
 
 
 class Step(msgspec.Struct, frozen=True):

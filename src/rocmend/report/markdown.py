@@ -130,6 +130,7 @@ def _step(step: Step, level: int) -> str:
         parts.append(f"Undo: {harmless(step.undo)}")
     for option in step.options:
         parts += [f"**{_line(option.label)}:** {_line(option.title)}", harmless(option.text.strip()), *_how(option)]
+        parts += [f"Undo: {harmless(option.undo)}"] if option.undo else []
     if step.settles:
         parts.append(f"{step.relation} " + ", ".join(map(as_code, step.settles)) + ".")
     return "\n\n".join(part for part in parts if part)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, TextIO, get_args
 
 from rocmend.report.document import (
@@ -347,10 +347,8 @@ class _Printer:
         for place, step in enumerate(block.steps):
             mark = f"{step.number:>{width}}. " if step.number else "- "
             if not self.details:
-                level = step.risk.partition(":")[0]
-                told = [*step.needs, *([f"{level} risk"] if level in {"medium", "high"} else [])]
-                needs = f" ({', '.join(told)})" if told else ""
-                self._wrapped(f"{mark}{step.title}{needs}", "bold", indent, len(mark))
+                title = f"{mark}{step.title}{_cost(step, {'medium', 'high'})}"
+                self._wrapped(title, "bold", indent, len(mark))
                 self._short_step(step, indent + len(mark), few=len(block.steps) <= _FEW_STEPS)
                 continue
             if place:
@@ -367,7 +365,12 @@ class _Printer:
         if few or step.number or step.undo:
             self._code(Code("\n".join(step.commands)), indent)
         for option in step.options:
-            self._wrapped(f"{option.label}: {option.title}", "", indent, _INDENT)
+            told = f"{option.label}: {option.title}{_cost(option, {'low', 'medium', 'high'})}"
+            more = f"Undo: {plain(option.undo)}" if option.undo else ""
+            self._wrapped(f"{told}. {more}" if more else told, "", indent, _INDENT)
+            if option.text and not option.commands:
+                self._wrapped(plain(option.text), "", indent + _INDENT)
+            self._code(Code("\n".join(option.commands)), indent + _INDENT)
 
     def _step(self, step: Step, indent: int) -> None:
         if step.text:
@@ -385,6 +388,8 @@ class _Printer:
             if option.text:
                 self._text(Text(option.text), indent + _INDENT)
             self._commands(option, indent + _INDENT)
+            if option.undo:
+                self._wrapped(f"Undo: {plain(option.undo)}", "dim", indent + _INDENT, _INDENT)
         if step.settles:
             self._wrapped(f"{step.relation}: {', '.join(step.settles)}", "dim", indent, _INDENT)
 
@@ -394,6 +399,13 @@ class _Printer:
         risk = f"Risk: {item.risk}" if item.risk else ""
         if needs or risk:
             self._wrapped(" ".join(filter(None, (needs, risk))), "", indent)
+
+
+def _cost(item: Step | Option, levels: Collection[str]) -> str:
+    """Return what a step or another way needs, and its risk where that is of these levels: `` (root, low risk)``."""
+    level = item.risk.partition(":")[0].rstrip(".")
+    told = [*item.needs, *([f"{level} risk"] if level in levels else [])]
+    return f" ({', '.join(told)})" if told else ""
 
 
 def _broken(rows: Sequence[Sequence[str]], widths: Sequence[int]) -> bool:

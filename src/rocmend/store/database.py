@@ -28,6 +28,7 @@ BUSY_S = 30.0
 MAX_VALUE_BYTES = 256 << 20
 """Of one record, or of one machine: what is larger is an error of SQLite's, in a database that others filled too."""
 
+_NO_INDEX = {sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_SHMOPEN, sqlite3.SQLITE_IOERR_SHMMAP}
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 
 
@@ -63,7 +64,7 @@ def connect(place: Place, *, writable: bool) -> sqlite3.Connection:
 
 def _open(place: Place, *, writable: bool) -> sqlite3.Connection:
     if writable:
-        return _connect(place, "rw")
+        return _open_writable(place)
     connection = _connect(place, "ro")
     try:
         connection.execute("SELECT 1 FROM sqlite_master")
@@ -83,6 +84,30 @@ def _open(place: Place, *, writable: bool) -> sqlite3.Connection:
             next_step="Copy the whole folder to where you can write, and use --store on the copy.",
         )
     return _connect(place, "ro&immutable=1")
+
+
+def _open_writable(place: Place) -> sqlite3.Connection:
+    """Open it for writing; where the disk is full, such that it can be read, and writing says that there is no room.
+
+    The log needs an index beside it, 32 KiB that processes share; where that does not fit, it is held in memory, and
+    the file is kept from others meanwhile. Source: https://www.sqlite.org/wal.html#noshm
+    """
+    connection = _connect(place, "rw")
+    try:
+        _patiently(lambda: connection.execute("SELECT 1 FROM sqlite_master"))
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode not in _NO_INDEX:
+            connection.close()
+            raise
+    except BaseException:
+        connection.close()
+        raise
+    else:
+        return connection
+    connection.close()
+    connection = _connect(place, "rw")
+    connection.execute("PRAGMA locking_mode=EXCLUSIVE")
+    return connection
 
 
 def _connect(place: Place, mode: str) -> sqlite3.Connection:

@@ -90,7 +90,7 @@ class Taken(msgspec.Struct, frozen=True):
 
     Attributes:
         added: Records added.
-        known: Records that the store has from the same archive already.
+        known: Records that the store has already.
         groups: Groups of the records, as the store calls them.
         own: Records that were made in this store itself; none of them is added.
     """
@@ -257,7 +257,7 @@ def _decoded(data: bytes, kind: Any, path: Path) -> Any:
 
 
 def take(store: Store, received: Received, *, mark: str = "", told: Mapping[str, str] | None = None) -> Taken:
-    """Take the evidence of an archive into a store; what it has from the same archive, or made, is left as it is.
+    """Take the evidence of an archive into a store; what it has already, from whichever archive, or made, is left.
 
     Args:
         store: The store.
@@ -266,27 +266,36 @@ def take(store: Store, received: Received, *, mark: str = "", told: Mapping[str,
             same origin: what one of them brought is known when the next one brings it again.
         told: What else is to be kept of where the records are from.
     """
+    origin_mark = mark
     own = set() if mark else {record.id for record in received.records if _made_in(store, record)}
     records = [record for record in received.records if record.id not in own]
     mark = mark or received.sha256[:8]
     groups = tuple(dict.fromkeys(f"{SHARED}{mark}-{record.evidence.group}" for record in records))
     known = {str(row.evidence.detail["shared"]["id"]) for group in groups for row in store.query(group=group)}
-    added = 0
+    added, there = 0, 0
     for record in reversed(records):
         if record.id in known:
+            there += 1
             continue
         evidence = record.evidence
         logs = {name: data for (of, name), data in received.logs.items() if of == record.id}
-        origin = {"id": record.id, "archive": received.sha256, "file": received.name, "group": evidence.group}
+        content = hashlib.sha256(f"{origin_mark}\n{record.id}\n{encode_evidence(evidence)}".encode()).hexdigest()
+        origin = {
+            "id": record.id,
+            "content": content,
+            "archive": received.sha256,
+            "file": received.name,
+            "group": evidence.group,
+        }
         made = msgspec.structs.replace(
             evidence,
             group=f"{SHARED}{mark}-{evidence.group}",
             machine="",
             detail={**evidence.detail, "shared": {**origin, **(told or {})}},
         )
-        store.add(made, machine=received.machines.get(evidence.machine), artifacts=logs or None)
-        added += 1
-    return Taken(added, len(known), groups, len(own))
+        new = store.add_once(made, content, machine=received.machines.get(evidence.machine), artifacts=logs or None)
+        added, there = added + new, there + (not new)
+    return Taken(added, there, groups, len(own))
 
 
 def _made_in(store: Store, record: StoredEvidence) -> bool:

@@ -44,6 +44,17 @@ def lowest_id(time: dt.datetime) -> str:
     return f"{second}-{_base32(time.microsecond // 1000, 2)}"
 
 
+def id_of(time: dt.datetime, content: str, attempt: int) -> str:
+    """Return the id that follows from a record's start (UTC) and content, in place of a random one.
+
+    Args:
+        time: Its start.
+        content: Its hash, in hexadecimal digits.
+        attempt: How many ids that follow from it others have.
+    """
+    return lowest_id(time) + _base32((int(content[:16], 16) + attempt) % (1 << _RANDOM_BITS), _RANDOM_BITS // 5)
+
+
 def _base32(number: int, length: int) -> str:
     return "".join(_DIGITS[number >> 5 * place & 31] for place in reversed(range(length)))
 

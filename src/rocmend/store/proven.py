@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocmend.core.evidence import Evidence
+from rocmend.core.evidence import Evidence, identity_of
 from rocmend.core.verdict import Verdict
+
+if TYPE_CHECKING:
+    from rocmend.machine.facts import Machine
 
 SILENT = frozenset({Verdict.SKIPPED, Verdict.INFRA})
 """Verdicts that prove nothing."""
+_YARDSTICKS = {"bench kernels": frozenset({"torch", "torch-compile"})}
+"""Settings of a benchmark that others are held against: that they ran proves nothing about its subject."""
+_HARDWARE = ("host.vendor", "host.product", "cpu.model", "cpu.count")
+_HARDWARE_GPU = ("gfx_target", "name", "device_id", "kfd_memory_bytes")
 
 
 class Proof(msgspec.Struct, frozen=True):
@@ -19,7 +27,7 @@ class Proof(msgspec.Struct, frozen=True):
 
     Attributes:
         verdicts: Verdict to number of machines whose newest record says it.
-        machines: Machines; records without a snapshot count as one for each place that they come from.
+        machines: Machines, as ``proven`` was told them.
         newest: When the newest record was made (ISO, UTC).
     """
 
@@ -56,19 +64,33 @@ def subject_of(evidence: Evidence) -> str:
     return f"{evidence.kind} {parts[0]}"
 
 
+def hardware_of(machine: Machine) -> str:
+    """Return what identifies a machine by its hardware: its model, its processor and its GPUs.
+
+    Packages, drivers and free memory change on a machine, so a snapshot does not identify it. Serial numbers are not
+    kept, so machines of the same hardware count as one: a matrix never says more machines than there are.
+    """
+    gpus = sorted(
+        [str(machine.value(f"gpu.{index}.{name}", "")) for name in _HARDWARE_GPU] for index in machine.indices("gpu")
+    )
+    return identity_of({**{name: str(machine.value(name, "")) for name in _HARDWARE}, "gpus": gpus})
+
+
 def proven(records: Iterable[tuple[Evidence, str]]) -> Proven:
     """Count records.
 
     Args:
-        records: Each with the place that it comes from: a file, or nothing for this store.
+        records: Each with the machine that it is of: its hardware; where it has no snapshot, the place that it comes
+            from (a file, or nothing for this store).
     """
     newest: dict[tuple[str, str, str, str], Evidence] = {}
     count = 0
-    for evidence, source in records:
+    for evidence, machine in records:
         if evidence.verdict in SILENT or not evidence.gfx_target:
             continue
+        if evidence.settings.get("setting") in _YARDSTICKS.get(subject_of(evidence), ()):
+            continue
         count += 1
-        machine = evidence.machine or source
         # each dtype, shape and setting by itself: what one proves, another does not
         key = (subject_of(evidence), evidence.gfx_target, machine, evidence.subject)
         if key not in newest or newest[key].started_at < evidence.started_at:
@@ -90,6 +112,7 @@ def _worst(records: list[Evidence]) -> str:
 
     A setting of a benchmark that a GPU has not is no failure where others were measured.
     """
-    told = [record for record in records if record.kind != "bench" or record.verdict is not Verdict.UNSUPPORTED]
+    whole = records[0].kind != "bench" or subject_of(records[0]) in _YARDSTICKS
+    told = [record for record in records if whole or record.verdict is not Verdict.UNSUPPORTED]
     others = Counter(record.verdict.value for record in told or records if record.verdict is not Verdict.PASS)
     return others.most_common(1)[0][0] if others else Verdict.PASS.value

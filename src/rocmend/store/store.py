@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import io
+import itertools
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -29,7 +30,7 @@ from rocmend.store.encoding import (
 )
 from rocmend.store.errors import damaged, no_store, orphaned, read_only, storage_errors, unnamed
 from rocmend.store.garbage import collect, damages, names_any
-from rocmend.store.ids import IdMaker, is_id, utc_time
+from rocmend.store.ids import IdMaker, id_of, is_id, utc_time
 from rocmend.store.place import Place
 from rocmend.store.records import Damage, GcReport, StoredEvidence, StoredGroup, StoredSummary
 from rocmend.store.session import Session
@@ -148,6 +149,33 @@ class Store:
             UsageError: An artifact's name is not fit, or is there twice.
             StoreError: It can't be written: read-only, no room, locked.
         """
+        return self._add(evidence, machine, artifacts, "")[0]
+
+    def add_once(
+        self,
+        evidence: Evidence,
+        content: str,
+        *,
+        machine: Machine | None = None,
+        artifacts: Mapping[str, bytes | Path] | None = None,
+    ) -> bool:
+        """Keep a record that comes from elsewhere, unless the store has it; say whether it was added.
+
+        Args:
+            evidence: The record; its ``detail`` has ``content`` at ``shared.content``.
+            content: Hash of what it holds. Its id follows from it, so that of two that keep it at once one does.
+            machine: As for :meth:`add`, which says what else it raises.
+            artifacts: As for :meth:`add`.
+        """
+        return self._add(evidence, machine, artifacts, content)[1]
+
+    def _add(
+        self,
+        evidence: Evidence,
+        machine: Machine | None,
+        artifacts: Mapping[str, bytes | Path] | None,
+        content: str,
+    ) -> tuple[str, bool]:
         self._check_writable()
         started = utc_time(evidence.started_at, "started_at")
         with self._place.locked(alone=False, time_limit_s=BUSY_S), storage_errors(self.path):
@@ -161,7 +189,7 @@ class Store:
             text = encode_evidence(record)
             with self._session.transaction() as database:
                 _insert_machine(database, record.machine, machine)
-                return self._insert(database, record, text, started)
+                return self._insert(database, record, text, started, content)
 
     def _check_artifacts(self, record: Evidence) -> None:
         names = set()
@@ -181,25 +209,29 @@ class Store:
             self._last_machine = (machine, machine_hash(machine))
         return self._last_machine[1]
 
-    def _insert(self, database: sqlite3.Connection, record: Evidence, text: str, started: dt.datetime) -> str:
+    def _insert(
+        self, database: sqlite3.Connection, record: Evidence, text: str, started: dt.datetime, content: str = ""
+    ) -> tuple[str, bool]:
         columns = [
             column.encode(errors="backslashreplace").decode()
             for column in (record.kind, record.subject, record.identity, record.verdict.value, record.gfx_target)
         ]
         run = record.group.encode(errors="backslashreplace").decode()
-        while True:
-            record_id = self._ids.make(started)
+        for attempt in itertools.count():
+            record_id = id_of(started, content, attempt) if content else self._ids.make(started)
             added = database.execute(
                 "INSERT OR IGNORE INTO evidence VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (record_id, *columns, record.machine or None, run, text),
             )
             if added.rowcount:
                 break
+            if content and _holds(database, record_id, content):
+                return record_id, False
         database.executemany(
             "INSERT INTO artifact VALUES (?, ?, ?, ?)",
             [(record_id, item.name, item.sha256, item.size_bytes) for item in record.artifacts],
         )
-        return record_id
+        return record_id, True
 
     def find(self, beginning: str) -> str:
         """Return the whole id of the record whose id begins with this.
@@ -477,6 +509,13 @@ class Store:
     def _check_writable(self) -> None:
         if not self.writable:
             raise read_only(self.path)
+
+
+def _holds(database: sqlite3.Connection, record_id: str, content: str) -> bool:
+    """Return whether a record is the one with this content, and not another whose id happens to be the same."""
+    ((text,),) = database.execute("SELECT record FROM evidence WHERE id = ?", (record_id,)).fetchall()
+    shared = decode_evidence(text, record_id).detail.get("shared")
+    return isinstance(shared, dict) and shared.get("content") == content
 
 
 def _insert_machine(database: sqlite3.Connection, content_hash: str, machine: Machine | None) -> None:

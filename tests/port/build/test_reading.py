@@ -203,6 +203,8 @@ def test_whatever_stands_there_is_read(text: str, kind: Kind) -> None:
     path = {
         Kind.CMAKE: "CMakeLists.txt",
         Kind.MAKE: "Makefile",
+        Kind.BAZEL: "BUILD",
+        Kind.MESON: "meson.build",
         Kind.SHELL: "a.sh",
         Kind.DOCKERFILE: "Dockerfile",
         Kind.COMPOSE: "compose.yml",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from rocmend.core.beneath import Beneath
 from rocmend.port.definitions.units import Builds
 
@@ -124,3 +126,21 @@ def test_where_two_builds_disagree_a_unit_is_compiled_both_ways(tmp_path: Path) 
         tmp_path, {"setup.py": SETUP, "CMakeLists.txt": "add_library(x csrc/two.cu)\nadd_definitions(-DX)\n"}
     )
     assert of(root, "csrc/two.cu") == [{"COMMON": "1", "WIDTH": "2"}, {"NDEBUG": "1", "X": "1"}]
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("src/BUILD", 'cuda_library(name = "k", srcs = ["k.cu"], copts = ["-DX"])\n'),
+        ("BUILD.bazel", 'cuda_library(\n  name = "k",\n  srcs = glob(["src/*.cu"]))\n'),
+        ("meson.build", "add_project_arguments('-DX', language: 'cuda')\nsubdir('src')\n"),
+    ],
+)
+def test_builds_that_are_not_read_may_define_anything(path: str, text: str, tmp_path: Path) -> None:
+    root = written(tmp_path, {"setup.py": "CUDAExtension('a', ['src/k.cu'])\n", path: text, "src/k.cu": ""})
+    with Beneath(root) as tree:
+        (one,) = Builds(tree).of_unit("src/k.cu")
+        assert [each.name for each in one.unknown] == [""]
+        assert f"{path}, line " in one.unknown[0].why
+        (other,) = Builds(tree).of_unit("other/k.cpp")
+        assert bool(other.unknown) is (path == "meson.build")

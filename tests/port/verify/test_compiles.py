@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from rocmend.core.beneath import Beneath
+from rocmend.port.cuda.includes import closure
 from rocmend.port.verify.ladder import verify
 from rocmend.port.verify.records import Evidence, Level, Outcome, Status
-from rocmend.port.verify.units import closure, folder_of_header, standard, units
+from rocmend.port.verify.units import folder_of_header, standard, units
 
 from .conftest import ORIGINAL, PORT, Ported
 

@@ -11,6 +11,7 @@ Source: [1] Jamieson, Talwalkar, Non-stochastic best arm identification and hype
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
 
@@ -18,7 +19,7 @@ import msgspec
 
 from rocmend.bench.calibration import Beginning, Calibration, Tried
 from rocmend.bench.case import Case
-from rocmend.bench.comparison import compared
+from rocmend.bench.comparison import compared, together
 from rocmend.bench.llama.build import Build
 from rocmend.bench.llama.options import default_batch
 from rocmend.bench.measure import Effort, measure
@@ -183,24 +184,28 @@ class Calibrator:
         if quarantine or not ordered:
             return self._found({}, f"stopped: {quarantine}" if quarantine else "no size gave a figure", proof)
         base = self.default if self.default in final else ordered[0]
-        against = {name: compared(final[base], final[name]) for name in ordered if name != base}
-        faster = [name for name in ordered if name != base and against[name].difference is Difference.FASTER]
+        others = [name for name in ordered if name != base]
+        made = together([compared(final[base], final[name]) for name in others])
+        against = dict(zip(others, made, strict=True))
+        faster = [name for name in others if against[name].difference is Difference.FASTER]
+        pairs = list(itertools.combinations(faster, 2))
+        larger = dict(zip(pairs, together([compared(final[one], final[other]) for one, other in pairs]), strict=True))
         chosen = faster[0] if faster else base
         for name in faster[1:]:
-            if compared(final[chosen], final[name]).difference is Difference.FASTER:
+            if larger[chosen, name].difference is Difference.FASTER:
                 chosen = name
         figure = f"{self.option} {base}: {figure_text(final[base].figure)} {self.case.unit} ({self.case.title})"
-        others = [f"{name} {_change(one)}" for name, one in against.items()]
+        told_of = [f"{name} {_change(one)}" for name, one in against.items()]
         failed = [name for name, item in self.last.items() if item.verdict is not Verdict.PASS]
-        others += [f"{name} {self.last[name].verdict.value}" for name in failed]
-        others += [f"{size} left out, the context has no room for it" for size in self.above]
+        told_of += [f"{name} {self.last[name].verdict.value}" for name in failed]
+        told_of += [f"{size} left out, the context has no room for it" for size in self.above]
         if chosen != base:
             told = f"{chosen} is taken"
         elif base == self.default:
             told = f"{base} stays, the build's default: no other is shown to be faster"
         else:
             told = f"{base} is taken: the build's default, {self.default}, does not run"
-        return self._found(self.sizes[chosen].options, f"{'; '.join([figure, *others])}. {told}", proof, base, against)
+        return self._found(self.sizes[chosen].options, f"{'; '.join([figure, *told_of])}. {told}", proof, base, against)
 
     def _found(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from rocmend.bench.llama.offload import Computed, judge, read_computed
 from rocmend.bench.llama.options import Chosen, arguments, lacking, output_format, test_arguments
 from rocmend.bench.llama.output import read_output
 from rocmend.bench.llama.rows import Row
+from rocmend.bench.llama.waiting import waiting
 from rocmend.bench.session import Block, Prepared, Session, Stop, Subject
 from rocmend.core.evidence import identity_of
 from rocmend.core.verdict import Verdict
@@ -82,9 +84,9 @@ class LlamaSession(Session):
         known = self._rate.get(case.id)
         repetitions = max(least, 1) if known is None else max(least, min(MOST_REPETITIONS, int(time_s / known)))
         argv = self._command(case, repetitions)
-        said = say(
-            f"{case.id} @ {self.backend.name}", argv, self.backend.env, self._limits(case, repetitions), self._stop
-        )
+        name, limits = f"{case.id} @ {self.backend.name}", self._limits(case, repetitions)
+        with waiting() if self.backend.on_cpu else contextlib.nullcontext() as waited:
+            said = say(name, argv, self.backend.env, limits, self._stop)
         row, without = self._row(case, said)
         if said.result.verdict is not Verdict.PASS:
             return Block((), said.result.verdict, said.result.reason, said.result.quarantine, _log(said))
@@ -95,7 +97,7 @@ class LlamaSession(Session):
             return Block((), judged.verdict, judged.fault, said.result.quarantine, _log(said))
         seconds = row.seconds or (row.tokens / row.rate,)
         self._rate[case.id] = sorted(seconds)[len(seconds) // 2]
-        return Block(seconds, quarantine=said.result.quarantine)
+        return Block(seconds, quarantine=said.result.quarantine, waited=waited.share if waited else 0.0)
 
     def close(self) -> None:
         """Nothing of it goes on running between two blocks."""

@@ -9,12 +9,12 @@ import msgspec
 
 from rocmend.bench.calls import CallSession, Torch
 from rocmend.bench.case import Case, Setting
-from rocmend.bench.comparison import compared, unusable
+from rocmend.bench.comparison import compared, together, unusable
 from rocmend.bench.conclusion import Conclusion
 from rocmend.bench.device import Device, limits_of
 from rocmend.bench.records import Measured, subject_of
 from rocmend.bench.session import Block, Prepared, Session, Stop, Subject
-from rocmend.bench.stats import Difference
+from rocmend.bench.stats import Comparison, Difference
 from rocmend.bench.suite import Bound, Suite
 from rocmend.core.units import parse_size, share_text, size_text
 
@@ -189,10 +189,11 @@ def conclusions(results: Iterable[Measured]) -> list[Conclusion]:
             named = f"{_figure(high)} ({high.case.title}){_of_bound(high)}"
             text = f"Memory of the {where}: {named}" + (f", at least {_figure(low)}." if low is not high else ".")
             made.append(_made(text, tests))
-    for test in COPIES:
-        pair = [largest.get(("link", test, memory, None)) for memory in ("pinned", "pageable")]
-        if pair[0] is not None and pair[1] is not None:
-            made.append(_pinned(test, pair[0], pair[1]))
+    pairs = [(largest.get(("link", test, "pinned", None)), largest.get(("link", test, "pageable", None)), test)
+             for test in COPIES]  # fmt: skip
+    both = [(pinned, pageable, test) for pinned, pageable, test in pairs if pinned is not None and pageable is not None]
+    seen = together([compared(pageable, pinned, apart=("memory",)) for pinned, pageable, _ in both])
+    made += [_pinned(test, pinned, pageable, one) for (pinned, pageable, test), one in zip(both, seen, strict=True)]
     mapped = [one for test in MAPPED if (one := largest.get(("link", test, "pinned", None))) is not None]
     made += [
         _made(f"The {_TITLES[one.case.parameters['test']]} where it is at {_figure(one)}{_of_bound(one)}.", [one])
@@ -218,8 +219,7 @@ def _of_bound(result: Measured) -> str:
     return f", {share_text((result.figure or 0.0) / bound.figure)} of the {bound.name}" if bound else ""
 
 
-def _pinned(test: str, pinned: Measured, pageable: Measured) -> Conclusion:
-    seen = compared(pageable, pinned, apart=("memory",))
+def _pinned(test: str, pinned: Measured, pageable: Measured, seen: Comparison) -> Conclusion:
     shown = seen.difference in {Difference.FASTER, Difference.SLOWER}
     text = f"{_TITLES[test].capitalize()}: {_figure(pinned)} pinned{_of_bound(pinned)}, {_figure(pageable)} pageable"
     text += f", {seen.ratio:.2g} times as fast pinned." if shown else f"; {seen.reason or 'no difference shown'}."

@@ -46,12 +46,16 @@ _COPIES = {
     ),
 }
 
+_MACHINE = "an example machine: under root/ the files that are read, under commands/ what tools printed"
+_OF_A_MACHINE = ("rocmend doctor --machine {dir}", "rocmend machine show --machine {dir}")
+
 
 @rocmend_command(
     "demo",
     examples=(
         ("rocmend demo", "list the examples"),
         ("rocmend demo strix-halo", "diagnose an example machine: a summary here, and an HTML report"),
+        ("rocmend demo strix-halo my-machine", "copy it to the folder my-machine, to change what it says"),
         ("rocmend demo port my-copy", "copy a CUDA project to the folder my-copy, to port it"),
         ("rocmend demo lab demo-lab", "copy experiments to the folder demo-lab"),
     ),
@@ -64,24 +68,22 @@ def command(name: str, directory: Path | None, output: Path | None, output_forma
     """Try rocmend on the examples that come with it.
 
     No AMD GPU is needed. Without NAME it lists them. With the NAME of a machine it does what `rocmend check --machine
-    NAME` does, and keeps no evidence. `port DIR` copies a CUDA project to the new folder DIR, `lab DIR` copies
-    experiments, `bench DIR` published benchmark results.
+    NAME` does, and keeps no evidence; with DIR it copies the machine to that new folder, where every file can be
+    changed. `port DIR` copies a CUDA project, `lab DIR` experiments, `bench DIR` published benchmark results.
 
     The machines are made up: the formats are those of Linux and ROCm, the values were not read from real hardware.
     """
     machines = example_machines()
-    if output is not None and name not in machines:
+    if output is not None and (name not in machines or directory is not None):
         raise UsageError("-o", "only the diagnosis of a machine has a report.", next_step="`rocmend demo` lists them.")
     if not name:
         _list(machines, output_format)
     elif name in _COPIES:
-        _copy(name, directory, output_format)
+        _copy(name, _COPIES[name], directory, output_format)
     elif name not in machines:
         raise unknown("demo", "example", name, (*machines, *_COPIES), listed="rocmend demo")
     elif directory is not None:
-        raise UsageError(
-            "demo", f"{name} is a machine: it is diagnosed, not copied.", next_step=f"`rocmend demo {name}` does it."
-        )
+        _copy(name, _Copied(machines[name], _MACHINE, _OF_A_MACHINE), directory, output_format)
     else:
         from rocmend.cli.commands.check import check
 
@@ -96,7 +98,10 @@ def _list(machines: dict[str, Path], output_format: str) -> None:
         Section("Machines", (table(["name", "what it shows"], list(map(list, about.items()))),)),
         Section("Copied to a folder that you name", (table(["name", "what it is"], copies),)),
     )
-    summary = "`rocmend demo NAME` diagnoses a machine; any command with --machine takes these names too."
+    summary = (
+        "`rocmend demo NAME` diagnoses a machine, `rocmend demo NAME DIR` copies it to change it; any command with "
+        "--machine takes these names and folders."
+    )
     finish(Outcome("demo", data), output_format, lambda: Document("Examples", summary, Tone.PLAIN, blocks))
 
 
@@ -106,8 +111,7 @@ def _about(machine: Path) -> str:
     return " ".join(text.partition("\n")[2].split())
 
 
-def _copy(name: str, directory: Path | None, output_format: str) -> None:
-    example = _COPIES[name]
+def _copy(name: str, example: _Copied, directory: Path | None, output_format: str) -> None:
     if directory is None:
         raise UsageError(
             "demo",

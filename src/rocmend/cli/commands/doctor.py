@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rocmend.kb.load import Knowledge
     from rocmend.machine.facts import Machine
     from rocmend.machine.root import ChosenPython
+    from rocmend.report.document import Document
 
 
 @rocmend_command(
@@ -120,7 +121,12 @@ def command(
     judged = not diagnosis.hypothetical_target
     outcome = Outcome("doctor", diagnosis, FINDINGS if serious else CLEAN, judged=judged)
     others = {"sarif": sarif_text, "jsonl": lines}
-    finish(outcome, output_format, lambda: diagnosis_document(diagnosis, machine), details=verbose, others=others)
+    brief = output_format == "human" and not verbose
+
+    def document() -> Document:
+        return diagnosis_document(diagnosis, machine, brief=brief)
+
+    finish(outcome, output_format, document, details=verbose, others=others)
 
 
 def _explain(entry_id: str, knowledge: Knowledge, machine: Machine, workload: str | None, output_format: str) -> None:

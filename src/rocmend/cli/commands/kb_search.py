@@ -40,7 +40,7 @@ def command(
     most, and so do words that stand side by side; mistyped ones, synonyms and names of GPUs are understood.
     """
     from rocmend.cli.views.knowledge import hits_document
-    from rocmend.kb.general import headline
+    from rocmend.kb.general import advice, headline
     from rocmend.kb.load import load_entries
     from rocmend.kb.search import SearchIndex, words_in
 
@@ -62,6 +62,7 @@ def command(
         {
             "id": hit.entry.id,
             "title": headline(hit.entry),
+            "advice": advice(hit.entry),
             "status": hit.entry.status,
             "score": hit.score,
             "found": hit.found,

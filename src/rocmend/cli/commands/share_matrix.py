@@ -40,7 +40,7 @@ def command(
     """Show who has proven what on which GPU.
 
     A row is an operation, a benchmark or a suite; a column is a gfx target. A cell says on how many machines it passed,
-    by their newest records, and what came out elsewhere.
+    by their newest records, and what came out elsewhere. Machines of the same model, processor and GPUs count as one.
     """
     from rocmend.cli.views.shared import matrix_document
     from rocmend.store.proven import proven
@@ -55,20 +55,29 @@ def command(
 
 def _records(archives: tuple[Path, ...], kind: str | None, store_path: Path | None) -> Iterator[tuple[Evidence, str]]:
     from rocmend.store.exchange import SHARED, read_archive
+    from rocmend.store.proven import hardware_of
 
     store = existing_store(store_path)
+    machines: dict[str, str] = {}
+
+    def machine_of(evidence: Evidence, place: str) -> str:
+        if evidence.machine and store is not None and evidence.machine not in machines:
+            machines[evidence.machine] = hardware_of(store.machine(evidence.machine))
+        return machines.get(evidence.machine, place)
+
     # a record counts once, whichever archives it is in; this store's own ones are of this machine
     seen = {one.id for one in store.summaries() if not one.group.startswith(SHARED)} if store is not None else set()
     for row in store.query(kind=kind) if store is not None else ():
         shared = row.evidence.detail.get("shared")
         if not isinstance(shared, dict):
-            yield row.evidence, ""
+            yield row.evidence, machine_of(row.evidence, "")
         elif shared.get("id") not in seen:
             seen.add(str(shared.get("id")))
-            yield row.evidence, str(shared.get("archive", ""))
+            yield row.evidence, machine_of(row.evidence, str(shared.get("archive", "")))
     for archive in archives:
         received = read_archive(archive)
+        sent = {name: hardware_of(machine) for name, machine in received.machines.items()}
         for record in received.records:
             if record.id not in seen and kind in {None, record.evidence.kind}:
                 seen.add(record.id)
-                yield record.evidence, received.sha256
+                yield record.evidence, sent.get(record.evidence.machine, received.sha256)

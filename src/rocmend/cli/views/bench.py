@@ -9,7 +9,7 @@ import msgspec
 
 from rocmend.bench.case import UNITS, Case, Setting
 from rocmend.bench.compare import compared_in, matched
-from rocmend.bench.comparison import Overall, busy_share, busy_text, compared, overall, unusable
+from rocmend.bench.comparison import Overall, busy_share, busy_text, compared, overall, together, unusable
 from rocmend.bench.conclude import conclusions
 from rocmend.bench.conclusion import Conclusion
 from rocmend.bench.records import BenchRun, Measured, subject_of
@@ -55,6 +55,8 @@ def run_summary(run: BenchRun) -> tuple[str, Tone]:
     wrong = sum(item.verdict is Verdict.WRONG_OUTPUT for item in run.results)
     if wrong:
         text += f" {count_text(wrong, 'result')} {'is' if wrong == 1 else 'are'} wrong and without a figure."
+    if run.lacking:
+        text += f" {count_text(len(run.lacking), 'figure')} missing: not supported here."
     if run.not_run:
         text += f" {len(run.not_run)} not run{f': {run.quarantine}' if run.quarantine else ''}."
     text = " ".join(text.split())
@@ -86,7 +88,7 @@ def statements(run: BenchRun) -> list[Conclusion]:
     timed = [item for item in run.results if item.summary]
     if timed and all(map(unusable, timed)):
         return []
-    found = list(run.conclusions) or conclusions(run.results) or [_overall(run, one) for one in run.settings[1:]]
+    found = list(run.conclusions) or conclusions(run.results) or _overall(run)
     model = found[0].text.partition(": ")[0] if found else ""
     if model and all(one.text.startswith(f"{model}: ") for one in found):  # the title or the first one has it
         kept = 0 if model in run.title else 1
@@ -127,21 +129,33 @@ def _best(timed: Sequence[Measured]) -> str:
     return f"The highest is {figure_text(best.figure)} {case.unit}{of_bound(best, ' (', ')')}: {label(best.case)}."
 
 
-def _overall(run: BenchRun, setting: Setting) -> Conclusion:
-    """Say what a setting does to the speed, in all cases."""
-    made = [(pair, compared(*pair)) for pair in matched(run, setting.id)]
-    found = [(pair, one) for pair, one in made if one.low is not None]
-    whole = overall(one for _, one in found)
+def _overall(run: BenchRun) -> list[Conclusion]:
+    """Say what each setting does to the speed, in all cases; all of them are judged together."""
+    made = [[(pair, compared(*pair)) for pair in matched(run, setting.id)] for setting in run.settings[1:]]
+    means = [overall(one for _, one in pairs) for pairs in made]
+    judged = iter(together([whole for whole in means if whole is not None]))
+    return [
+        _overall_of(run, setting, pairs, next(judged) if whole is not None else None)
+        for setting, pairs, whole in zip(run.settings[1:], made, means, strict=True)
+    ]
+
+
+def _overall_of(
+    run: BenchRun,
+    setting: Setting,
+    made: Sequence[tuple[tuple[Measured, Measured], Comparison]],
+    whole: Overall | None,
+) -> Conclusion:
     if whole is None:
         reasons = dict.fromkeys(one.reason for _, one in made if one.reason)
         why = f": {next(iter(reasons))}" if reasons else ""
         return Conclusion("setting", f"{setting.id} can't be compared with {run.settings[0].id}{why}.", (), shown=False)
-    about = f"{setting.id} against {run.settings[0].id}, {count_text(len(found), 'case')}"
     each = [one for (_, name), one in compared_in(run).items() if name == setting.id and one.low is not None]
+    about = f"{setting.id} against {run.settings[0].id}, {count_text(len(each), 'case')}"
     return Conclusion(
         "setting",
         f"{about}: {counts_text(each)}; {overall_text(whole)}.",
-        tuple(subject_of(other.case, other.setting) for (_, other), _ in found),
+        tuple(subject_of(other.case, other.setting) for (_, other), one in made if one.low is not None),
         shown=whole.difference is not Difference.NONE,
     )
 

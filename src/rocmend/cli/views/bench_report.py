@@ -21,7 +21,7 @@ def report_data(runs: Sequence[BenchRun]) -> dict[str, Any]:
 
 
 def _conclusions(runs: Sequence[BenchRun]) -> list[Conclusion]:
-    models = conclusions(result for run in runs for result in run.results)
+    models = conclusions(*(run.results for run in runs))
     return [*models, *(one for run in runs for one in run.conclusions)]
 
 
@@ -29,7 +29,7 @@ def report_document(runs: Sequence[BenchRun]) -> Document:
     """Lay out the report: what follows from the figures first, then each run."""
     devices = list(dict.fromkeys(_device(result) for run in runs for result in run.results if _device(result)))
     figures = sum(result.summary is not None for run in runs for result in run.results)
-    missing = sum(len(run.failed) + len(run.not_run) for run in runs)
+    missing = sum(len(run.failed) + len(run.lacking) + len(run.not_run) for run in runs)
     summary = f"{count_text(figures, 'figure')} from {count_text(len(runs), 'run')}"
     summary += f"; {count_text(missing, 'figure')} missing." if missing else "."
     doubt = busy_sentence([result for run in runs for result in run.results])

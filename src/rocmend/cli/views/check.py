@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rocmend import __version__
 from rocmend.cli.check import Check, InspectedWheel
 from rocmend.cli.views.choices import best_way, choice_card
 from rocmend.cli.views.diagnosis import (
     finding_card,
-    finding_line,
     folded,
     machine_rows,
     overview,
@@ -19,7 +20,7 @@ from rocmend.cli.views.machine import value_text
 from rocmend.cli.views.plan import plan_blocks
 from rocmend.cli.views.wheel import service_card
 from rocmend.core.records import Severity
-from rocmend.core.units import time_text
+from rocmend.core.units import size_text, time_text
 from rocmend.machine.facts import Machine
 from rocmend.report.document import Block, Card, Code, Document, Link, Links, Pairs, Section, Text, Tone
 from rocmend.setup.shells import write
@@ -47,6 +48,11 @@ LABELS = {
 _SHOWN_CHOICES = 4
 _MANY_PROBES = 50
 _VERSION = f"rocmend {__version__}"
+
+
+def glance_text(key: str, value: Any) -> str:
+    """Return a fact's value as the head of a report has it: sizes in units alone."""
+    return size_text(value) if key.endswith("_bytes") and isinstance(value, int) else value_text(key, value)
 
 
 def check_report(check: Check, machine: Machine) -> Document:
@@ -97,7 +103,7 @@ def check_report(check: Check, machine: Machine) -> Document:
 def check_summary(check: Check, report: str) -> Document:
     """Lay out the summary for the terminal: the verdict, what to do, a line a finding, where the report is."""
     summary, tone = verdict(check.diagnosis)
-    lines = tuple(finding_line(item, check.diagnosis) for item in check.diagnosis.findings)
+    lines = tuple(finding_card(item, check.diagnosis) for item in check.diagnosis.findings)
     cards: tuple[Block, ...] = (*plan_blocks(check.diagnosis), *((Section("What was found", lines),) if lines else ()))
     wheels = tuple(card for wheel in check.wheels for card in _wheel_cards(wheel))
     probes: tuple[Block, ...] = ()
@@ -136,7 +142,7 @@ def _title(check: Check) -> str:
 
 
 def _machine(check: Check) -> Pairs:
-    rows = ((LABELS[key], value_text(key, fact.value), fact.source) for key, fact in check.facts.items())
+    rows = ((LABELS[key], glance_text(key, fact.value), fact.source) for key, fact in check.facts.items())
     return Pairs((*machine_rows(check.diagnosis), *rows))
 
 

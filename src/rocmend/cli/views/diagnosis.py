@@ -25,25 +25,29 @@ TONE = {
 }
 
 
-def diagnosis_document(diagnosis: Diagnosis, machine: Machine) -> Document:
-    """Lay out a diagnosis: the verdicts, what to do, the findings by severity, what could not be decided."""
+def diagnosis_document(diagnosis: Diagnosis, machine: Machine, *, brief: bool = True) -> Document:
+    """Lay out a diagnosis: the verdicts, what to do, the findings by severity, what could not be decided.
+
+    Args:
+        diagnosis: As doctor made it.
+        machine: The facts.
+        brief: The details are not shown: the footer says how to see them.
+    """
     blocks: list[Block] = [overview(areas(machine, diagnosis), diagnosis)]
     if not diagnosis.hypothetical_target:
-        blocks.append(Pairs(machine_rows(diagnosis)))
+        rows = machine_rows(diagnosis) if diagnosis.gpus else python_rows(diagnosis)  # that there is none is said above
+        blocks += [Pairs(rows)] if rows else []
     blocks += todo_blocks(diagnosis, machine)
     if diagnosis.findings:
         cards = tuple(finding_card(finding, diagnosis) for finding in diagnosis.findings)
         blocks.append(Section("What was found", cards))
     blocks += undecided_blocks(diagnosis)
     summary, tone = verdict(diagnosis)
-    footer = (
-        "Nothing was changed. `-v` shows each step's reason, risk, check and undo and what each finding rests on; "
-        "`rocmend doctor --explain ID` explains one."
-    )
+    more = "`-v` shows risks, checks, undo and evidence; " if brief else ""
+    footer = f"Nothing was changed. {more}`--explain ID` explains a finding"
     if diagnosis.plan.steps:
-        footer += (
-            " `--plan sh` prints the plan as a script that asks at each step. Run `rocmend doctor` again afterwards."
-        )
+        footer += "; `--plan sh` prints a script that asks at each step. Run `rocmend doctor` again afterwards"
+    footer += "."
     title = f"Diagnosis of {diagnosis.machine}"
     if target := diagnosis.hypothetical_target:
         title = diagnosis.about
@@ -147,7 +151,7 @@ def _gpu_text(gpu: GpuSummary) -> tuple[str, str]:
         f"{gpu.compute_units} CU" if gpu.compute_units else "",
         f"wave{gpu.wavefront_size}" if gpu.wavefront_size else "",
         f"{size_text(gpu.memory_ceiling_bytes)} usable" if gpu.memory_ceiling_bytes else "",
-        f"{_three_digits(gpu.peak_fp16_tflops)} FP16 TFLOPS peak" if gpu.peak_fp16_tflops else "",
+        f"{_three_digits(gpu.peak_fp16_tflops)} FP16 TFLOPS at boost" if gpu.peak_fp16_tflops else "",
         f"{gpu.bandwidth_gb_s:g} GB/s" if gpu.bandwidth_gb_s else "",
     ]
     service = {
@@ -159,13 +163,6 @@ def _gpu_text(gpu: GpuSummary) -> tuple[str, str]:
         "none": "the installed torch has no code for it",
     }.get(gpu.torch_service or "", "")
     return f"{gpu.name or 'AMD GPU'}: {', '.join(fact for fact in facts if fact)}", service
-
-
-def finding_line(finding: Finding, diagnosis: Diagnosis) -> Card:
-    """Lay out one finding in a line: what it is, and where the plan deals with it."""
-    place = steps_text(finding.entry_id, diagnosis.plan)
-    title = f"{_titled(finding, diagnosis)} → {place}" if place else _titled(finding, diagnosis)
-    return Card(title, TONE[finding.severity], finding.severity.value, finding.entry_id)
 
 
 def _titled(finding: Finding, diagnosis: Diagnosis) -> str:

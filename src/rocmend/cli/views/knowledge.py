@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import shorten
 
 from rocmend.cli.views.entry import STATUS_TONE, source_links
 from rocmend.core.units import count_text
 from rocmend.kb.entry import Entry, Status
-from rocmend.kb.general import headline
+from rocmend.kb.general import advice, headline
 from rocmend.kb.lint import LintProblem
 from rocmend.kb.matrix import Matrix, MatrixCell
 from rocmend.kb.search import Hit
@@ -18,6 +19,8 @@ from rocmend.report.document import Block, Card, Cell, Document, Links, Section,
 from rocmend.report.visible import as_markdown
 
 _MAX_COLUMNS = 5
+_ADVICE_CHARS = 76
+"""A line of a terminal with 80 columns, indented."""
 _STATE_TONE = {
     "full": Tone.GOOD,
     "preview": Tone.INFO,
@@ -39,13 +42,19 @@ def _with_status(entry: Entry) -> str:
     return f"{headline(entry)} ({note})" if note else headline(entry)
 
 
+def hit_card(entry: Entry) -> Card:
+    """Lay out an entry in short: its title, and a line of what to do."""
+    told = Text(shorten(advice(entry), _ADVICE_CHARS, placeholder=" …"))
+    return Card(_with_status(entry), STATUS_TONE[entry.status], ref=entry.id, blocks=(told,))
+
+
 def hits_document(query: str, hits: Sequence[Hit], total: int) -> Document:
     """Lay out what a search found: the best of so many hits."""
     if not hits:
         summary = "No entry is about this. Try other words, such as a symptom or a package."
         return Document(f"Search: {query}", summary, Tone.WARNING)
-    cards = tuple(Card(_with_status(hit.entry), STATUS_TONE[hit.entry.status], ref=hit.entry.id) for hit in hits)
-    footer = "`rocmend kb show ID` prints an entry."
+    cards = tuple(hit_card(hit.entry) for hit in hits)
+    footer = "`rocmend kb show ID` prints an entry: what to do, why, and who says so."
     summary = count_text(total, "entry", "entries")
     if len(hits) < total:
         summary = f"The best {len(hits)} of {summary}; --limit shows more."

@@ -65,7 +65,7 @@ def _value_text(key: str, value: Any) -> str:
 
 def _number_text(key: str, value: float) -> str:
     if key.endswith("_bytes") and value >= 1024:
-        return f"{value} ({size_text(value)})"
+        return f"{value:,} bytes ({size_text(value)})"
     if key.endswith(".mes_version") and isinstance(value, int):
         return f"{value:#x}"  # as everybody writes it
     return f"{value:g}" if isinstance(value, float) else str(value)

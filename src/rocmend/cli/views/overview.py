@@ -45,7 +45,7 @@ def area_tiles(areas: Sequence[Area], findings: Sequence[Finding]) -> Tiles:
 def _tile(area: Area, titles: dict[str, str]) -> Tile:
     tone, word = _STATE[area.state]
     first, *rest = (*area.findings, "")
-    note = "" if area.state is AreaState.OK else titles.get(first, "")
+    note = "" if area.state is AreaState.OK else titles.get(first, "").partition(": ")[0]  # the rest is below
     more = len([ref for ref in rest if ref])
     return Tile(area.name, word, area.text, tone, first, f"{note} (and {more} more)" if more else note)
 

@@ -70,15 +70,16 @@ def steps_text(entry_id: str, plan: Plan) -> str:
 
 
 def _step(step: records.Step, plan: Plan) -> Step:
-    text = step.text
+    title = step.title
     if step.phase is Phase.REBOOT and step.after:
-        text = f"Once, for {steps_named(step.after)}. {text}".strip()
+        them = "them" if len(step.after) > 1 else "it"
+        title = f"{title} once, for {steps_named(step.after)}; then `rocmend doctor` checks {them}"
     return Step(
         number=step.number,
-        title=step.title,
-        text=text,
+        title=title.replace("`", ""),
+        text=step.text,
         commands=step.commands,
-        needs=tuple(need for need in step.needs if step.phase is not Phase.REBOOT or need != "reboot"),
+        needs=_needs(step, plan),
         risk=_risk(step),
         check=in_lines(step.check),
         check_when=_when(step, plan),
@@ -91,8 +92,22 @@ def _step(step: records.Step, plan: Plan) -> Step:
     )
 
 
+def _needs(step: records.Step, plan: Plan) -> tuple[str, ...]:
+    """Return what a step needs; the reboot of the plan serves what is optional too."""
+    if step.phase is Phase.REBOOT:
+        return tuple(need for need in step.needs if need != "reboot")
+    reboot = reboot_of(plan)
+    shared = {"reboot": f"reboot of step {reboot}"} if reboot and not step.number else {}
+    return tuple(shared.get(need, need) for need in step.needs)
+
+
+def reboot_of(plan: Plan) -> int:
+    """Return the number of the step that reboots; 0 where there is none."""
+    return next((step.number for step in plan.steps if step.phase is Phase.REBOOT), 0)
+
+
 def _when(step: records.Step, plan: Plan) -> str:
-    reboot = next((other.number for other in plan.steps if other.phase is Phase.REBOOT), 0)
+    reboot = reboot_of(plan)
     return f"After the reboot (step {reboot})" if "reboot" in step.needs and step.number and reboot else "Then"
 
 
@@ -114,17 +129,21 @@ def _risk(item: records.Step | Alternative) -> str:
 
 def _option(item: Alternative) -> Option:
     label = "Until then" if item.interim else "Or"
-    undo = f" Undo: {item.undo}" if item.undo else ""
-    return Option(label, item.title, f"{item.text}{undo}".strip(), item.commands, item.needs, _risk(item))
+    return Option(label, item.title, item.text, item.commands, item.needs, _risk(item), item.undo)
 
 
 _LONG = 100
 _BREAKS = (
     (" && { ", " &&\n{ "),
+    (" && ! ", " &&\n    ! "),
     ("; do ", "; do\n    "),
     ("; done", "\ndone"),
     ("); cat ", ")\n    cat "),
     (" 2>/dev/null | ", " 2>/dev/null |\n        "),
+    (" } $1 == ", " }\n    $1 == "),
+    (" } t == ", " }\n    t == "),
+    (" } END { ", " }\n    END { "),
+    (" }' /", " }' \\\n    /"),
 )
 """Where a line of shell can be broken, and stays the same program."""
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from rocmend import __version__
 from rocmend.cli.check import SHOWN
-from rocmend.cli.views.check import LABELS
+from rocmend.cli.views.check import LABELS, glance_text
 from rocmend.cli.views.diagnosis import TONE, gpu_rows, verdict
-from rocmend.cli.views.machine import value_text
 from rocmend.core.units import count_text
 from rocmend.report.document import Block, Cell, Code, Document, Pairs, Section, Text, Tone, table
 
@@ -39,7 +38,7 @@ def share_document(
     diagnosis = check.diagnosis
     summary, tone = verdict(diagnosis)
     known = [key for key in SHOWN if key in check.facts and check.facts[key].value is not None]
-    glance = [(LABELS[key], value_text(key, check.facts[key].value), "") for key in known]
+    glance = [(LABELS[key], glance_text(key, check.facts[key].value), "") for key in known]
     rows = (*(gpu_rows(diagnosis.gpus) or (("GPU", "no AMD GPU that the driver shows", ""),)), *glance)
     blocks: list[Block] = [Section("The machine", (Pairs(rows),))]
     if diagnosis.findings:

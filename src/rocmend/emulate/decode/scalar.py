@@ -27,6 +27,8 @@ def read(parts: Parts, _generation: Generation) -> INST | None:
 
 def _scalar(parts: Parts, operation: Operation) -> INST:
     given = list(parts.operands)
+    if parts.modifiers:
+        raise UnmodelledError(f"the modifier {parts.modifiers[0]}", parts.text)
     inst = INST(op=operation.number, form=Form.SALU, counter=Counter.NONE)
     if operation.result != "none":
         inst.d = operand(given.pop(0), operation.result, parts.text)
@@ -39,6 +41,8 @@ def _scalar(parts: Parts, operation: Operation) -> INST:
         one = operand(text, kind, parts.text)
         if one.kind == Kind.SGPR and SHAPES[kind][1] == 1:
             one.dwords = 1
+        if one.modifiers and kind != "f32":
+            raise UnmodelledError(f"the sign of an operand of {parts.name}", parts.text)
         inst.s[number] = one
     inst.sources = len(operation.operands)
     if "c" in operation.words:

@@ -107,6 +107,9 @@ i32 rocmend_run(Machine *m, const Launch *l) {
   u8 *used = calloc(resident, 1);
   i32 result = 0;
   code_base = l->code_base;
+  m->rooms = malloc(sizeof(Rooms) * 4);
+  m->matrix = malloc((3 * 64 * 256 + 2 * 64 * 64) * sizeof(f64));
+  m->bank_seen = calloc(m->lds_bytes / 4 + 1, 4);
   u64 slice = 1u << 20; /* then another workgroup gets its turn: it may be waited for */
   while ((made < l->group_count || live) && !result)
     for (u32 k = 0; k < resident && !result; k++)
@@ -127,7 +130,9 @@ i32 rocmend_run(Machine *m, const Launch *l) {
     for (u32 k = 0; k < resident; k++)
       if (used[k]) for (u32 n = 0; n < group[k].waves; n++) if (!group[k].wave[n].done) { report(&group[k].wave[n], BUDGET, 0, 0, 0); break; }
   for (u32 k = 0; k < resident; k++) if (used[k]) free_group(&group[k]);
-  free(group); free(used);
+  free(group); free(used); free(m->rooms); free(m->bank_seen); free(m->matrix);
+  m->rooms = m->bank_seen = 0;
+  m->matrix = 0;
   for (u32 k = 0; k < m->syncs; k++) free(m->sync[k].clock);
   free(m->sync);
   m->sync = 0; m->syncs = m->sync_room = 0;

@@ -12,15 +12,6 @@ extern const Shape shapes[];
 
 static u32 element_bits(u32 e) { return e == E_F32 ? 32 : e == E_F64 ? 64 : e == E_F16 || e == E_BF16 ? 16 : e == E_IU4 ? 4 : 8; }
 
-/* Bits `at` and up of what a lane holds in consecutive registers. */
-static u64 element(Wave *w, const Operand *o, u32 lane, u32 at, u32 size, u32 *unwritten) {
-  if (o->kind != VGPR) return size == 64 ? o->value : (u32)o->value >> (at % 32) & (size == 32 ? ~0u : (1u << size) - 1);
-  u32 k = o->index + at / 32, n = w->lanes;
-  u64 x = w->v[(size_t)k * n + lane];
-  if (w->lanes_v[k] >> lane & 1) *unwritten |= unwritten_row(w, k)[lane] >> (at % 32) & (size >= 32 ? ~0u : (1u << size) - 1) ? 1 : 0;
-  if (size == 64) return x | (u64)w->v[(size_t)(k + 1) * n + lane] << 32;
-  return size == 32 ? x : x >> (at % 32) & ((1u << size) - 1);
-}
 static f64 number(u64 x, u32 e, u32 fnuz, int negate, int is_signed) {
   f64 r;
   switch (e) {
@@ -60,98 +51,159 @@ static void place_of(const Shape *s, u32 lanes, u32 rows, u32 outer, u32 k, u32 
   *bit = at * size;
 }
 
+/* Where each element of A, B and D lies: lane, bit in its registers. Made once for each shape and wave size. */
+typedef struct { u8 lane; u16 bit; } Spot;
+typedef struct { Spot *a, *b, *d; } Layout;
+static Layout layouts[512][2];
+
+static Spot spot_of_result(const Shape *s, u32 n, u32 r, u32 c, u32 block) {
+  u32 M = s->m, N = s->n, groups, lane, reg, bit = 0, half = s->acc == ACC_F16 || s->acc == ACC_BF16;
+  if (s->wmma && s->generation < GFX12) { /* neighbouring rows in the groups of 16 lanes */
+    groups = n / 16;
+    lane = c + 16 * (r % groups);
+    reg = r / groups;
+  } else if (s->wmma) { /* each group of 16 lanes holds a part of the rows, halves packed */
+    groups = n / 16;
+    u32 each = 16 / groups;
+    lane = c + 16 * (r / each);
+    reg = half ? r % each / 2 : r % each;
+    bit = half ? r % each % 2 * 16 : 0;
+  } else if (M == 4) {
+    lane = s->acc == ACC_F64 ? c + 4 * (block + 4 * r) : c + 4 * block;
+    reg = s->acc == ACC_F64 ? 0 : r;
+  } else if (s->acc == ACC_F64) {
+    lane = c + N * (r % (n / N));
+    reg = 2 * (r / (n / N));
+  } else { /* four rows a lane, then the next group of lanes */
+    groups = n / N;
+    lane = c + N * (r / 4 % groups);
+    reg = r / (4 * groups) * 4 + r % 4 + block * (M * N / n);
+  }
+  return (Spot){(u8)lane, (u16)(reg * 32 + bit)};
+}
+static const Layout *layout_of(u32 number, const Shape *s, u32 n) {
+  Layout *l = &layouts[number][n == 64];
+  if (l->d) return l;
+  u32 M = s->m, N = s->n, K = s->k;
+  l->a = calloc(s->blocks * M * K, sizeof(Spot));
+  l->b = calloc(s->blocks * N * K, sizeof(Spot));
+  Spot *d = calloc(s->blocks * M * N, sizeof(Spot));
+  for (u32 block = 0; block < s->blocks; block++) {
+    for (u32 k = 0; k < K; k++) {
+      u32 lane, bit;
+      for (u32 r = 0; r < M; r++) { place_of(s, n, M, r, k, block, element_bits(s->a), &lane, &bit); l->a[(block * M + r) * K + k] = (Spot){(u8)lane, (u16)bit}; }
+      for (u32 c = 0; c < N; c++) { place_of(s, n, N, c, k, block, element_bits(s->b), &lane, &bit); l->b[(block * N + c) * K + k] = (Spot){(u8)lane, (u16)bit}; }
+    }
+    for (u32 r = 0; r < M; r++) for (u32 c = 0; c < N; c++) d[(block * M + r) * N + c] = spot_of_result(s, n, r, c, block);
+  }
+  l->d = d;
+  return l;
+}
+
+/* Elements of A or B as numbers, `outer` by `K`; which of the outer ones hold bits that nothing wrote. */
+static void gather(Wave *w, const Shape *s, const Operand *o, u32 e, const Spot *spots, u32 outer, f64 *out, u8 *unwritten) {
+  u32 n = w->lanes, K = s->k, size = element_bits(e);
+  int integer = s->acc == ACC_I32, low = (o->modifiers & NEG) != 0, high = (o->modifiers & NEG_HIGH) != 0;
+  u64 any = 0;
+  for (u32 d = 0; d < o->dwords && o->kind == VGPR; d++) any |= w->lanes_v[o->index + d];
+  memset(unwritten, 0, outer);
+  if (o->kind == VGPR && !any && !low && !high && (e == E_F16 || e == E_BF16)) { /* the common case */
+    const u32 *in = w->v + (size_t)o->index * n;
+    for (u32 x = 0; x < outer * K; x++) {
+      u32 half = in[spots[x].bit / 32 * n + spots[x].lane] >> (spots[x].bit & 16) & 0xffff;
+      out[x] = e == E_F16 ? as_f16(half) : as_bf16(half);
+    }
+    return;
+  }
+  for (u32 x = 0; x < outer * K; x++) {
+    u32 at = spots[x].bit / 32, shift = spots[x].bit % 32;
+    u64 bits;
+    if (o->kind == VGPR) {
+      const u32 *in = w->v + (size_t)(o->index + at) * n + spots[x].lane;
+      bits = size == 64 ? in[0] | (u64)in[n] << 32 : size == 32 ? in[0] : in[0] >> shift & ((1u << size) - 1);
+      if (any >> spots[x].lane & 1 && w->lanes_v[o->index + at] >> spots[x].lane & 1) {
+        u32 u = unwritten_row(w, o->index + at)[spots[x].lane] >> shift;
+        if (size >= 32 ? u : u & ((1u << size) - 1)) unwritten[x / K] = 1;
+      }
+    } else bits = size == 64 ? o->value : (u32)o->value >> (size == 32 ? 0 : shift) & (size == 32 ? ~0u : (1u << size) - 1);
+    int negate = !integer && (s->wmma && size < 32 && (x % K & 1) ? high : low);
+    out[x] = number(bits, e, s->fnuz, negate, low);
+  }
+}
+
 static void run_matrix(Wave *w, const Inst *i) {
   const Shape *s = &shapes[i->op];
-  u32 n = w->lanes, M = s->m, N = s->n, K = s->k, an = element_bits(s->a), bn = element_bits(s->b);
-  static _Thread_local f64 A[64 * 256], B[64 * 256];
-  static _Thread_local u8 UA[64], UB[64];
-  static _Thread_local u32 D[64 * 64], DU[64 * 64];
-  const Operand *oa = &i->s[0], *ob = &i->s[1], *oc = &i->s[2];
+  u32 n = w->lanes, M = s->m, N = s->n, K = s->k, words = i->d.dwords;
+  const Operand *oc = &i->s[2];
   if (anything_pending(w)) use_operands(w, i);
-  int integer = s->acc == ACC_I32;
-  u32 words = i->d.dwords, per = s->acc == ACC_F64 ? 2 : 1;
+  const Layout *layout = layout_of(i->op, s, n);
+  f64 *A = w->machine->matrix, *B = A + 64 * 256;
+  f64 *T = B + 64 * 256, *S = T + 64 * 256;
+  u32 *D = (u32 *)(S + 64 * 64), *DU = D + 64 * 64;
+  u8 UA[64], UB[64];
+  u32 csize = s->acc == ACC_F64 ? 64 : s->acc == ACC_F16 || s->acc == ACC_BF16 ? 16 : 32, top = s->wmma && s->generation < GFX12 && csize == 16 && (i->flags & D16_HIGH) ? 16 : 0;
+  u64 any = 0;
+  for (u32 d = 0; d < words; d++) {
+    if (oc->kind == VGPR) any |= w->lanes_v[oc->index + d];
+    if (csize == 16 && oc->kind == VGPR) memcpy(D + d * n, row(w, oc->index + d), n * 4); /* the other halves stay */
+  }
   memset(DU, 0, words * n * 4);
   int any_unwritten = 0;
   for (u32 block = 0; block < s->blocks; block++) {
-    for (u32 r = 0; r < M; r++) {
-      u32 u = 0;
-      for (u32 k = 0; k < K; k++) {
-        u32 lane, bit;
-        place_of(s, n, M, r, k, block, an, &lane, &bit);
-        int neg = !integer && (k & 1 && an < 32 && s->wmma ? oa->modifiers & NEG_HIGH : oa->modifiers & NEG) != 0;
-        A[r * K + k] = number(element(w, oa, lane, bit, an, &u), s->a, s->fnuz, neg, (oa->modifiers & NEG) != 0);
+    gather(w, s, &i->s[0], s->a, layout->a + block * M * K, M, A, UA);
+    gather(w, s, &i->s[1], s->b, layout->b + block * N * K, N, B, UB);
+    if (s->acc != ACC_I32 && s->acc != ACC_F64) { /* in double precision: the hardware's order is not documented */
+      for (u32 c = 0; c < N; c++) for (u32 k = 0; k < K; k++) T[k * N + c] = B[c * K + k];
+      for (u32 r = 0; r < M; r++) {
+        f64 *sums = S + r * N;
+        memset(sums, 0, N * sizeof(f64));
+        for (u32 k = 0; k < K; k++) {
+          f64 x = A[r * K + k];
+          const f64 *y = T + k * N;
+          for (u32 c = 0; c < N; c++) sums[c] += x * y[c];
+        }
       }
-      UA[r] = (u8)u;
-    }
-    for (u32 c = 0; c < N; c++) {
-      u32 u = 0;
-      for (u32 k = 0; k < K; k++) {
-        u32 lane, bit;
-        place_of(s, n, N, c, k, block, bn, &lane, &bit);
-        int neg = !integer && (k & 1 && bn < 32 && s->wmma ? ob->modifiers & NEG_HIGH : ob->modifiers & NEG) != 0;
-        B[c * K + k] = number(element(w, ob, lane, bit, bn, &u), s->b, s->fnuz, neg, (ob->modifiers & NEG) != 0);
-      }
-      UB[c] = (u8)u;
     }
     for (u32 r = 0; r < M; r++)
       for (u32 c = 0; c < N; c++) {
-        u32 lane, reg, bit = 0, u = 0;
-        if (!s->wmma) {
-          if (s->acc == ACC_F64) { lane = c + N * (r % (n / N)); reg = 2 * (r / (n / N)); if (M == 4) { lane = c + 4 * (s->blocks > 1 ? block + 4 * r : r); reg = 0; } }
-          else if (M == 4) { lane = c + N * block; reg = r; }
-          else {
-            u32 groups = n / N, chunk = 4; /* four rows a lane, then the next group of lanes */
-            lane = c + N * (r / chunk % groups);
-            reg = r / (chunk * groups) * chunk + r % chunk + block * (M * N / n);
-          }
-        } else if (s->generation < GFX12) { /* even and odd rows in the two halves of 32 lanes, or four rows over 64 */
-          u32 groups = n / 16;
-          lane = c + 16 * (r % groups);
-          reg = r / groups;
-          if (s->acc == ACC_F16 || s->acc == ACC_BF16) bit = i->flags & D16_HIGH ? 16 : 0;
-        } else {
-          u32 groups = n / 16, each = 16 / groups;
-          lane = c + 16 * (r / each);
-          reg = r % each;
-          if (s->acc == ACC_F16 || s->acc == ACC_BF16) { bit = reg % 2 * 16; reg /= 2; }
+        Spot spot = layout->d[(block * M + r) * N + c];
+        u32 lane = spot.lane, reg = spot.bit / 32, bit = spot.bit % 32 + top, u = UA[r] | UB[c];
+        u64 cbits = oc->value >> (csize == 16 ? bit : 0), out;
+        if (oc->kind == VGPR) {
+          const u32 *in = w->v + (size_t)(oc->index + reg) * n + lane;
+          cbits = csize == 64 ? in[0] | (u64)in[n] << 32 : csize == 16 ? in[0] >> bit & 0xffff : in[0];
+          if (any >> lane & 1 && w->lanes_v[oc->index + reg] >> lane & 1) u |= unwritten_row(w, oc->index + reg)[lane] >> bit & (csize == 16 ? 0xffff : ~0u) ? 1 : 0;
         }
-        u64 cbits;
-        u32 csize = s->acc == ACC_F64 ? 64 : s->acc == ACC_F16 || s->acc == ACC_BF16 ? 16 : 32;
-        cbits = element(w, oc, lane, reg * 32 + bit, csize, &u);
-        u |= UA[r] | UB[c];
         any_unwritten |= (int)u;
-        u64 out;
-        if (integer) {
+        const f64 *x = A + r * K, *y = B + c * K;
+        if (s->acc == ACC_I32) {
           i64 sum = (i32)cbits;
-          for (u32 k = 0; k < K; k++) sum += (i64)A[r * K + k] * (i64)B[c * K + k];
+          for (u32 k = 0; k < K; k++) sum += (i64)x[k] * (i64)y[k];
           out = (u32)(i->flags & CLAMP ? (i64)saturate(sum, INT32_MIN, INT32_MAX) : sum);
         } else if (s->acc == ACC_F64) {
           f64 sum = as_f64(cbits);
-          for (u32 k = 0; k < K; k++) sum = fma(A[r * K + k], B[c * K + k], sum);
+          for (u32 k = 0; k < K; k++) sum = fma(x[k], y[k], sum);
           out = of_f64(sum);
         } else {
-          f64 start = csize == 32 ? as_f32((u32)cbits) : s->acc == ACC_F16 ? as_f16((u32)cbits) : as_bf16((u32)cbits);
+          f64 sum = S[r * N + c], start = csize == 32 ? as_f32((u32)cbits) : s->acc == ACC_F16 ? as_f16((u32)cbits & 0xffff) : as_bf16((u32)cbits & 0xffff);
           if (oc->modifiers & ABS) start = fabs(start);
           if (oc->modifiers & NEG) start = -start;
-          f64 sum = 0; /* summed in double precision: hardware's order of single precision is not documented */
-          for (u32 k = 0; k < K; k++) sum += A[r * K + k] * B[c * K + k];
           sum += start;
           out = csize == 32 ? of_f32((f32)sum) : s->acc == ACC_F16 ? of_f16(sum) : of_bf16((f32)sum);
         }
-        if (csize == 64) { D[reg * n + lane] = (u32)out; D[(reg + 1) * n + lane] = (u32)(out >> 32); DU[reg * n + lane] = DU[(reg + 1) * n + lane] = u ? ~0u : 0; }
-        else if (csize == 32) { D[reg * n + lane] = (u32)out; DU[reg * n + lane] = u ? ~0u : 0; }
-        else {
+        if (csize == 16) {
           u32 keep = 0xffffu << (16 - bit);
-          u32 before = s->generation < GFX12 && oc->kind == VGPR ? row(w, oc->index + reg)[lane] : bit ? D[reg * n + lane] : 0;
-          D[reg * n + lane] = (before & keep) | (u32)out << bit;
+          D[reg * n + lane] = (D[reg * n + lane] & keep) | (u32)out << bit;
           if (u) DU[reg * n + lane] |= 0xffffu << bit;
+        } else {
+          D[reg * n + lane] = (u32)out;
+          DU[reg * n + lane] = u ? ~0u : 0;
+          if (csize == 64) { D[(reg + 1) * n + lane] = (u32)(out >> 32); DU[(reg + 1) * n + lane] = u ? ~0u : 0; }
         }
       }
   }
-  (void)per;
-  u64 exec = s->wmma ? all_lanes(w) : all_lanes(w);
   for (u32 k = 0; k < words; k++) {
-    commit_row(w, i->d.index + k, D + k * n, exec);
-    mark_row(w, i->d.index + k, any_unwritten ? DU + k * n : 0, exec);
+    commit_row(w, i->d.index + k, D + k * n, all_lanes(w));
+    mark_row(w, i->d.index + k, any_unwritten ? DU + k * n : 0, all_lanes(w));
   }
 }

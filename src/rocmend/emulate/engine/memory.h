@@ -397,19 +397,20 @@ static void run_buffer(Wave *w, const Inst *i) {
 
 /* LDS: bank conflicts are counted as the cycles of 32 banks of 4 bytes. */
 static void count_banks(Wave *w, const u32 *address, u64 exec, u32 bytes, u32 offset) {
-  u32 words[32] = {0}, seen[MAX_LANES * 4], count = 0, most = 0;
+  Machine *m = w->machine;
+  u32 words[32] = {0}, count = 0, most = 0, now = ++m->bank_access;
   for (u32 l = 0; l < w->lanes; l++) {
     if (!(exec >> l & 1)) continue;
     for (u32 b = 0; b < (bytes + 3) / 4; b++) {
-      u32 word = (address[l] + offset) / 4 + b, k = 0;
-      while (k < count && seen[k] != word) k++;
-      if (k < count) continue;
-      seen[count++] = word;
+      u32 word = (address[l] + offset) / 4 + b;
+      if (word >= m->lds_bytes / 4 || m->bank_seen[word] == now) continue; /* lanes that read one word share it */
+      m->bank_seen[word] = now;
+      count++;
       if (++words[word % 32] > most) most = words[word % 32];
     }
   }
-  w->machine->bank_cycles += most;
-  w->machine->bank_ideal += (count + 31) / 32;
+  m->bank_cycles += most;
+  m->bank_ideal += (count + 31) / 32;
 }
 
 enum { L_PLAIN, L_PAIR, L_PAIR_64, L_ADDTID, L_TR16 };

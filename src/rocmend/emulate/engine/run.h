@@ -46,11 +46,13 @@ static int step(Wave *w) {
   m->active[w->at] += (u64)__builtin_popcountll(exec_of(w) & all_lanes(w));
   w->executed++;
   m->total++;
+  u64 traced = exec_of(w);
+  u32 traced_at = w->at;
   int result = GOES_ON;
   switch (i->form) {
     case F_VALU:
       if (anything_pending(w)) { use_operands(w, i); if (i->flags & DUAL) use_operands(w, i + 1); }
-      run_vector(w, i);
+      run_vector(w, i, 0);
       break;
     case F_SALU:
       if (anything_pending(w)) use_operands(w, i);
@@ -124,6 +126,7 @@ static int step(Wave *w) {
     case F_END: w->done = 1; return ENDS;
     default: break;
   }
+  if (m->trace) m->trace(w->group->number, w->number, traced_at, traced, w->v, w->s);
   w->at = next;
   if (next >= m->instructions) { report(w, BAD_PC, 0, 0, 1); w->done = 1; return ENDS; }
   return result;

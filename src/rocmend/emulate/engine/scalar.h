@@ -8,6 +8,11 @@ extern const ScalarOp scalar_ops[];
 static inline u64 scalar_value(const Wave *w, const Operand *o) {
   if (o->kind == LITERAL) return o->value;
   if (o->index == SCC) return w->s[SCC];
+  if (o->modifiers) { /* of single precision only */
+    u32 bits = w->s[o->index];
+    if (o->modifiers & ABS) bits &= 0x7fffffffu;
+    return o->modifiers & NEG ? bits ^ 0x80000000u : bits;
+  }
   return o->dwords >= 2 ? w->s[o->index] | (u64)w->s[o->index + 1] << 32 : w->s[o->index];
 }
 static inline u64 scalar_unwritten(const Wave *w, const Operand *o) {

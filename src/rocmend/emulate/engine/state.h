@@ -153,7 +153,11 @@ typedef struct Machine {
   u32 syncs, sync_room;
   u64 random;
   u64 total;
-  u8 shadow_global;
+  /* Of the engine, made by rocmend_run. */
+  u32 *bank_seen, bank_access;
+  void *rooms;
+  f64 *matrix;
+  void (*trace)(u32 group, u32 wave, u32 instruction, u64 exec, const u32 *v, const u32 *s);
 } Machine;
 
 enum { CHECK_UNWRITTEN = 1, CHECK_WAITS = 2, CHECK_RACES = 4, CHECK_BARRIERS = 8, CHECK_STORES = 16, CHECK_HAZARDS = 32 };

@@ -68,8 +68,8 @@ static void commit(Wave *w, const Inst *i, const u32 *d, u64 out, u64 mask, cons
   }
 }
 
-static void run_vector(Wave *w, const Inst *i) {
-  static _Thread_local Rooms first, rooms;
+static void run_vector(Wave *w, const Inst *i, int is_second) {
+  Rooms *room = (Rooms *)w->machine->rooms + (is_second ? 2 : 0);
   Vector x;
   u64 exec = exec_of(w), valid = ~0ull;
   int unwritten = 0;
@@ -78,30 +78,28 @@ static void run_vector(Wave *w, const Inst *i) {
     if ((i->flags & READS_D) || is_half(i->d.type) || (i->flags & PRESERVE)) unwritten |= i->d.kind == VGPR && operand_unwritten(w, &i->d, exec);
   }
   if (i->flags & IMPLICIT_VCC) x.mask[3] = mask_of(w, VCC);
-  evaluate(w, i, &first, &x, &valid, -1);
+  evaluate(w, i, &room[0], &x, &valid, -1);
   u64 out = x.out;
   if (!unwritten) { /* the second of a pair reads before the first is written */
     if (i->flags & DUAL) {
-      u32 kept[MAX_LANES * 2];
-      memcpy(kept, first.d, sizeof kept);
-      run_vector(w, i + 1);
-      commit(w, i, kept, out, exec & valid, 0, 0, exec);
+      run_vector(w, i + 1, 1);
+      commit(w, i, room[0].d, out, exec & valid, 0, 0, exec);
       return;
     }
-    commit(w, i, first.d, out, exec & valid, 0, 0, exec);
+    commit(w, i, room[0].d, out, exec & valid, 0, 0, exec);
     return;
   }
   u32 differs[4 * MAX_LANES], n = w->lanes, size = n * (i->d.kind == VGPR ? i->d.dwords : 0);
   u64 out_differs = 0;
   u64 ignored = ~0ull;
   memset(differs, 0, sizeof differs);
-  evaluate(w, i, &rooms, &x, &ignored, 0);
+  evaluate(w, i, &room[1], &x, &ignored, 0);
   u32 zeros[4 * MAX_LANES];
-  memcpy(zeros, rooms.d, size * 4);
+  memcpy(zeros, room[1].d, size * 4);
   u64 out_zeros = x.out;
   for (int fill = 1; fill <= 2; fill++) {
-    evaluate(w, i, &rooms, &x, &ignored, fill);
-    for (u32 l = 0; l < size; l++) differs[l] |= rooms.d[l] ^ zeros[l];
+    evaluate(w, i, &room[1], &x, &ignored, fill);
+    for (u32 l = 0; l < size; l++) differs[l] |= room[1].d[l] ^ zeros[l];
     out_differs |= x.out ^ out_zeros;
   }
   if (i->flags & FLOATS) {
@@ -116,11 +114,9 @@ static void run_vector(Wave *w, const Inst *i) {
     for (u32 l = 0; l < n; l++) differs[l] |= u[l] & kept;
   }
   if (i->flags & DUAL) {
-    u32 kept[MAX_LANES * 2];
-    memcpy(kept, first.d, sizeof kept);
-    run_vector(w, i + 1);
-    commit(w, i, kept, out, exec & valid, differs, out_differs, exec);
+    run_vector(w, i + 1, 1);
+    commit(w, i, room[0].d, out, exec & valid, differs, out_differs, exec);
     return;
   }
-  commit(w, i, first.d, out, exec & valid, differs, out_differs, exec);
+  commit(w, i, room[0].d, out, exec & valid, differs, out_differs, exec);
 }

@@ -41,6 +41,7 @@ class Operation(NamedTuple):
 
 
 _COMPARES = {"lt": "<", "eq": "==", "le": "<=", "gt": ">", "ge": ">="}
+_INTEGER_COMPARES = {"f": "0", "t": "1", "ne": "S0 != S1"} | {name: f"S0 {sign} S1" for name, sign in _COMPARES.items()}
 _FLOAT_COMPARES = {
     "f": "0",
     "lt": "S0 < S1",
@@ -80,9 +81,7 @@ def _families() -> Iterator[str]:
                 yield f"{names} none m : {kind} {kind} | M = {text}"
     for bits in ("16", "32", "64"):
         for sign in "iu":
-            for test, text in {"f": "0", "t": "1", "ne": "S0 != S1"}.items() | {
-                name: f"S0 {sign_of} S1" for name, sign_of in _COMPARES.items()
-            }.items():
+            for test, text in _INTEGER_COMPARES.items():
                 for prefix in ("cmp", "cmpx"):
                     yield f"v_{prefix}_{test}_{sign}{bits} none m : {sign}{bits} {sign}{bits} | M = {text}"
     for kind, bit in (("f16", "b16"), ("f32", "b32"), ("f64", "b64")):

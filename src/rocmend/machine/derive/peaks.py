@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rocmend.machine.derive._inputs import gpu_keys, known, number
 from rocmend.machine.facts import FactSink, Machine, derivation
+
+if TYPE_CHECKING:
+    from rocmend.core.gfx import Product
 
 
 @derivation(
     "peaks",
     facts={
         "gpu.*.product": "Product that the GPU is, by the product table; null where that cannot be told.",
-        "gpu.*.peaks_tflops": "Dense peaks by dtype, from compute units and the highest clock.",
-        "gpu.*.peak_fp16_tflops": "The fp16 one; null where the target has none or is not in the table.",
+        "gpu.*.peaks_tflops": "Dense peaks by dtype at the highest clock that the driver states: an upper bound.",
+        "gpu.*.peak_fp16_tflops": "Dense FP16 peak at the boost clock of the product, as its maker specifies it; of an "
+        "unknown product at the driver's highest clock. Null where the target has none or is not in the table.",
         "gpu.*.bandwidth_gb_s": "Peak memory bandwidth of the product; null where the table has none.",
     },
     needs=(
@@ -26,8 +32,21 @@ def derive(machine: Machine, facts: FactSink) -> None:
         keys = gpu_keys(index, "gfx_target", "compute_units")
         values = known(machine, facts, outputs, *keys)
         if values is not None:
-            _peaks(machine, facts, index, str(values[0]), int(number(values[1]) or 0))
-            _product(machine, facts, index, str(values[0]), int(number(values[1]) or 0))
+            gfx, units = str(values[0]), int(number(values[1]) or 0)
+            product = _product(machine, facts, index, gfx, units)
+            _fp16_peak(facts, index, gfx, units, product)
+            _peaks(machine, facts, index, gfx, units)
+
+
+def _fp16_peak(facts: FactSink, index: int, gfx: str, units: int, product: Product | None) -> None:
+    """State the FP16 peak by specification: cards of a product differ in the highest clock that they are set to."""
+    from rocmend.core.gfx import peak_tflops
+
+    if product is None or product.max_clock_mhz is None:
+        return
+    peak = peak_tflops(gfx, "fp16", units, product.max_clock_mhz)
+    source = f"gpu.{index}.compute_units, {product.name} at {product.max_clock_mhz} MHz"
+    facts.put(f"gpu.{index}.peak_fp16_tflops", None if peak is None else round(peak, 2), source=source)
 
 
 def _peaks(machine: Machine, facts: FactSink, index: int, gfx: str, units: int) -> None:
@@ -48,7 +67,7 @@ def _peaks(machine: Machine, facts: FactSink, index: int, gfx: str, units: int) 
     facts.put(fp16_key, rounded.get("fp16"), source=source)
 
 
-def _product(machine: Machine, facts: FactSink, index: int, gfx: str, units: int) -> None:
+def _product(machine: Machine, facts: FactSink, index: int, gfx: str, units: int) -> Product | None:
     from rocmend.core.gfx import find, product_for
 
     source = ", ".join(gpu_keys(index, "gfx_target", "name", "pci_device_id", "compute_units"))
@@ -60,3 +79,4 @@ def _product(machine: Machine, facts: FactSink, index: int, gfx: str, units: int
     product = product_for(gfx, name, device, compute_units=units) if find(gfx) else None
     facts.put(f"gpu.{index}.product", product.name if product else None, source=source)
     facts.put(f"gpu.{index}.bandwidth_gb_s", product.bandwidth_gb_s if product else None, source=source)
+    return product

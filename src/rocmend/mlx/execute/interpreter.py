@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from rocmend.mlx.execute import heap
 from rocmend.mlx.execute.trace import SHARED
 
 if TYPE_CHECKING:
@@ -42,9 +43,11 @@ def step(node: Node) -> Any:
         child.pos = SHARED  # the value may be a view of it
         tensors.append(moved(child.data, device))
     try:
-        return node.op.run(node, *tensors)  # type: ignore[union-attr]
+        found = node.op.run(node, *tensors)  # type: ignore[union-attr]
     except FAILURES as error:
         raise failure(node, tensors, error) from error
+    heap.passed((*tensors, found))
+    return found
 
 
 def failure(node: Node, tensors: list[Any], error: Exception) -> Exception:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import mmap
 import os
+import platform
 import stat
+import sys
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
 __all__ = ["Source", "array_at", "failing"]
 
 _CHUNK_BYTES = 1 << 20
+# Linux's MAP_NORESERVE, which Python has no name for: nothing is set aside for writes into a map. Otherwise a file
+# larger than the memory cannot be mapped, though it is read a tensor at a time.
+_NO_RESERVE = 0x4000 if sys.platform == "linux" and platform.machine() in {"x86_64", "aarch64"} else 0
 
 
 class Source:
@@ -89,10 +94,16 @@ def _contents(opened: Any) -> Any:
     """Map an opened file; read it where it cannot be mapped (a pipe, an empty file, too little address space)."""
     if stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
         try:
-            return mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_COPY)
+            return _mapped(opened.fileno())
         except (OSError, ValueError):
             pass
     return bytearray(opened.read())
+
+
+def _mapped(file: int) -> mmap.mmap:
+    if not _NO_RESERVE:
+        return mmap.mmap(file, 0, access=mmap.ACCESS_COPY)
+    return mmap.mmap(file, 0, flags=mmap.MAP_PRIVATE | _NO_RESERVE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
 
 
 def _loaded(node: Node, raw: torch.Tensor) -> torch.Tensor:

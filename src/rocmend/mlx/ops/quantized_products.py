@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["gather_qmm", "quantized_matmul"]
 
+LARGE = 1 << 23  # weights that are unpacked at a time
 _MOST = 8192
 # by shapes, types and options: shape, type, attributes, whether scales and biases are of one type
 _products: dict[Any, tuple[tuple[int, ...], Dtype, Any, bool]] = {}
@@ -41,8 +42,19 @@ def _run(node: Node, x: torch.Tensor, w: torch.Tensor, *parts: torch.Tensor) -> 
         )
         return out
     dtype = node.dtype.storage
+    if transpose and w.ndim == 2:  # large ones a part of the columns at a time
+        rows = max(1, LARGE // max(1, form.columns(w.shape[-1])))
+        columns = [
+            _multiplied(x, values(words, tuple(some), form, dtype).mT, dtype)
+            for words, *some in zip(w.split(rows), *(one.split(rows) for one in parts), strict=True)
+        ]
+        return columns[0] if len(columns) == 1 else torch.cat(columns, -1)
     weights = values(w, parts, form, dtype)
-    return product(x.to(weights.dtype), weights.mT if transpose else weights).to(dtype)
+    return _multiplied(x, weights.mT if transpose else weights, dtype)
+
+
+def _multiplied(x: torch.Tensor, weights: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    return product(x.to(weights.dtype), weights).to(dtype)
 
 
 def _run_gather(node: Node, x: torch.Tensor, w: torch.Tensor, *rest: torch.Tensor) -> torch.Tensor:

@@ -83,17 +83,20 @@ def words(keys: torch.Tensor, count: int) -> torch.Tensor:
     """
     if keys.device.type == "cpu" and keys.shape[0] * count <= _FEW:
         return _few_words(keys, count)
-    half = count // 2
-    first = torch.arange(half + count % 2, device=keys.device)
-    second = first + (count - half)
-    if count % 2:
-        second[half] = 0
+    half, odd = divmod(count, 2)
     one, two = keys[:, :1], keys[:, 1:]
     schedule = (one, two, one ^ two ^ _PARITY)
-    low, high = (counter.to(torch.int32).repeat(keys.shape[0], 1) for counter in (first, second))
-    for at in range(0, low.shape[1], _CHUNK):
-        _threefry(schedule, low[:, at : at + _CHUNK], high[:, at : at + _CHUNK])
-    return torch.cat((low, high[:, :half]), 1)
+    drawn = torch.empty((keys.shape[0], count), dtype=torch.int32, device=keys.device)
+    for at in range(0, half + odd, _CHUNK):
+        low = torch.arange(at, min(at + _CHUNK, half + odd), device=keys.device).to(torch.int32)
+        high = low + (count - half)
+        if odd and at + _CHUNK >= half + odd:
+            high[-1] = 0
+        low, high = low.repeat(keys.shape[0], 1), high.repeat(keys.shape[0], 1)
+        _threefry(schedule, low, high)
+        drawn[:, at : at + low.shape[1]] = low
+        drawn[:, half + odd + at : half + odd + at + high.shape[1]] = high[:, : half - at]
+    return drawn
 
 
 def _run(node: Node, keys: torch.Tensor) -> torch.Tensor:

@@ -15,6 +15,8 @@ class Kind(StrEnum):
 
     CMAKE = "cmake"
     MAKE = "make"
+    BAZEL = "bazel"
+    MESON = "meson"
     SHELL = "shell"
     DOCKERFILE = "dockerfile"
     COMPOSE = "compose"
@@ -42,6 +44,8 @@ class Manner(StrEnum):
 _NAMES: tuple[tuple[Kind, tuple[str, ...]], ...] = (
     (Kind.CMAKE, ("cmakelists.txt", "*.cmake", "*.cmake.in")),
     (Kind.MAKE, ("makefile", "gnumakefile", "makefile.*", "*.mk", "*.mak")),
+    (Kind.BAZEL, ("/build", "/build.bazel", "/workspace", "/workspace.bazel", "*.bzl")),
+    (Kind.MESON, ("/meson.build",)),
     (
         Kind.DOCKERFILE,
         ("dockerfile", "dockerfile.*", "dockerfile-*", "*.dockerfile", "containerfile", "containerfile.*"),
@@ -100,7 +104,7 @@ def kind_of(path: str) -> Kind | None:
         return None
     low = "/" + path.lower().lstrip("/")
     for kind, patterns in _NAMES:
-        if any(fnmatchcase(low, "*/" + pattern) for pattern in patterns):
+        if any(fnmatchcase(low, "*/" + pattern.lstrip("/")) for pattern in patterns):
             return kind
     return None
 

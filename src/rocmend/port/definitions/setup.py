@@ -17,11 +17,13 @@ from rocmend.port.definitions.python_values import UNKNOWN, executed, texts, unr
 from rocmend.port.nesting import NestingError
 from rocmend.port.python.file import PythonFile
 
-__all__ = ["of_unit"]
+__all__ = ["of_unit", "torch_sources"]
 
 _OTHER = {True: "cxx", False: "nvcc"}
 """The key of the options that a unit is not compiled with, by whether it is one of CUDA."""
 _MAX_BYTES = 4 << 20
+_SOURCE = re.compile(r"\.(?:cuh?|c(?:c|pp|xx)?|h(?:pp)?)\Z")
+_LONGEST = 512
 _SHOWN = 60
 _MOST = 64
 """Extensions that are told apart; of more, all are taken together."""
@@ -57,6 +59,19 @@ def of_unit(tree: Beneath, unit: str) -> tuple[list[Definitions], Definitions]:
     return [], Definitions({})
 
 
+def torch_sources(path: str, data: bytes) -> tuple[str, ...]:
+    """Return the sources that a script has PyTorch compile for GPUs, as it names them; parts may be ``*``.
+
+    Args:
+        path: The script.
+        data: Its bytes.
+    """
+    try:
+        return tuple(dict.fromkeys(_read(path, data).torch_sources()))
+    except (DataError, NestingError):
+        return ()
+
+
 class _Setup:
     """A ``setup.py``: its extensions, and its definitions by where they stand."""
 
@@ -67,6 +82,22 @@ class _Setup:
         calls = [call for call in self.file.on_rocm(self.file.of(ast.Call)) if self._is(call)]
         self.extensions = [self._extension(call) for call in calls] if len(calls) <= _MOST else []
         self.made = [*self._options(), *self._pairs()]
+
+    def torch_sources(self) -> Iterator[str]:
+        """Yield the names of the sources that PyTorch compiles for GPUs."""
+        for call in self.file.of(ast.Call):
+            given = {one.arg: one.value for one in call.keywords if one.arg}
+            name = base(call.func)
+            inline = name == "load_inline"
+            if not inline and not self._is(call, "CUDAExtension") and not (name == "load" and self._of_torch(call)):
+                continue
+            nodes = [*call.args, *given.values()] if inline else [given.get("sources"), *call.args[1:2]]
+            for node in nodes:
+                paths = self._paths(node) if node is not None else ()
+                yield from (one for one in paths if _SOURCE.search(one) and len(one) < _LONGEST)
+
+    def _of_torch(self, call: ast.Call) -> bool:
+        return (self.file.qualified(call.func) or "").endswith("cpp_extension.load")
 
     def of(self, unit: str) -> tuple[list[Definitions], Definitions]:
         """Return what each extension defines that lists a unit, and what all of them and the rest do."""
@@ -114,18 +145,32 @@ class _Setup:
 
     def _options(self) -> Iterator[tuple[ast.AST, Definitions]]:
         """Yield what options define, and the largest expression that each is the text of."""
-        kinds = (ast.Constant, ast.JoinedStr, ast.BinOp, ast.Call)
-        within: set[int] = set()
-        nodes = [node for kind in reversed(kinds) for node in self.file.on_rocm(self.file.of(kind))]
-        for node in sorted(nodes, key=lambda one: -len(self.file.source(one))):
-            if id(node) in within or not any(sign in self.file.source(node) for sign in ("-D", "-U")):
+        seen: set[int] = set()
+        parts: list[ast.Constant | ast.JoinedStr] = [*self.file.of(ast.Constant), *self.file.of(ast.JoinedStr)]
+        for part in self.file.on_rocm(parts):
+            within = part.values if isinstance(part, ast.JoinedStr) else [part]
+            values = [one.value for one in within if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+            if not any(sign in value for value in values for sign in ("-D", "-U")):
                 continue
+            node = self._whole(part)
+            if id(node) in seen:
+                continue
+            seen.add(id(node))
             found = texts(self.file, self.feeds, node)
-            if not found:
-                continue
-            within.update(id(one) for one in ast.walk(node))
             options = (word for text in found for word in self._words(node, text) if not word.startswith("-DCMAKE_"))
             yield from self._as_executed(node, of_options(options, self._place(node)))
+
+    def _whole(self, node: ast.AST) -> ast.AST:
+        """Return the largest text that a text is a part of."""
+        while True:
+            above = self.file.parent(node)
+            if isinstance(above, ast.Attribute) and above.attr == "format":
+                above = self.file.parent(above)
+            elif not isinstance(above, ast.BinOp):
+                return node
+            if above is None or not texts(self.file, self.feeds, above):
+                return node
+            node = above
 
     def _words(self, node: ast.AST, text: str) -> list[str]:
         """Return the options of a text: those of several where the script splits it."""
@@ -155,13 +200,13 @@ class _Setup:
             options = [f"-D{one}={value_text}" for one in names or [UNKNOWN]]
             yield from self._as_executed(pair, of_options(options, self._place(pair)))
 
-    def _is(self, call: ast.Call) -> bool:
+    def _is(self, call: ast.Call, name: str = "Extension") -> bool:
         """Tell whether a call makes an extension, also by a name that one of torch's classes was given."""
         names = [
             base(call.func),
             *(base(one) for fed in self.feeds.get(base(call.func), ()) for one in ast.walk(fed)),
         ]
-        return any(name.endswith("Extension") for name in names)
+        return any(one.endswith(name) for one in names)
 
     def _extension(self, call: ast.Call) -> _Extension:
         given = {one.arg: one.value for one in call.keywords if one.arg}

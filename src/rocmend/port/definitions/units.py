@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from rocmend.core.beneath import Beneath
@@ -9,11 +11,12 @@ from rocmend.core.errors import DataError
 from rocmend.port.definitions import setup
 from rocmend.port.definitions.cmake import CMake
 from rocmend.port.definitions.files import build_files
-from rocmend.port.definitions.macros import Definitions
+from rocmend.port.definitions.macros import Definitions, Unknown
 from rocmend.port.definitions.make import MAKEFILES, Makefile
 
 __all__ = ["Builds"]
 
+_OTHERS = ("BUILD.bazel", "BUILD", "meson.build")
 _MAX_BYTES = 4 << 20
 
 
@@ -46,11 +49,25 @@ class Builds:
         others = [path for path in build_files(self._tree) if PurePosixPath(path).name == "CMakeLists.txt"]
         ways, rest = setup.of_unit(self._tree, unit)
         more, folder = self._cmake.of_unit(unit, others)
+        untold = Definitions({}, unknown=tuple(self._others(unit)))
         found: list[Definitions] = []
         for way in (*ways, *more) or (folder | (self._made(unit) or rest),):
-            if not any(one._replace(build="") == way._replace(build="") for one in found):
-                found.append(way)
+            made = way | untold
+            if not any(one._replace(build="") == made._replace(build="") for one in found):
+                found.append(made)
         return tuple(found)
+
+    def _others(self, unit: str) -> Iterator[Unknown]:
+        """Yield the builds that are not read and may compile a unit."""
+        path = PurePosixPath(unit)
+        name, ending = re.escape(path.name.encode()), re.escape(path.suffix.encode())
+        names = re.compile(rb"\b%b\b|\*%b\b|[\"' ]-D" % (name, ending))
+        for folder in path.parents:
+            for other in _OTHERS:
+                data = self._read((folder / other).as_posix())
+                if data is not None and (found := names.search(data)):
+                    line = data.count(b"\n", 0, found.start()) + 1
+                    yield Unknown("", f"{folder / other}, line {line}: builds of this kind are not read")
 
     def _made(self, unit: str) -> Definitions | None:
         """Return what the nearest Makefile defines; None where there is none, or a ``setup.py`` is as near."""

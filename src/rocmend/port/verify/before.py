@@ -13,12 +13,13 @@ from rocmend.core.beneath import Beneath
 from rocmend.core.errors import DataError
 from rocmend.core.scratch import ScratchFolder
 from rocmend.port.cuda.conditions import SAYS_ROCM
+from rocmend.port.cuda.includes import closure
 from rocmend.port.definitions.files import build_files, builds_above
 from rocmend.port.records import Change
 from rocmend.port.verify.compiles import compiled
 from rocmend.port.verify.job import Job, Progress
 from rocmend.port.verify.made import SAYS_NOTHING, Made
-from rocmend.port.verify.units import Unit, closure, reached, units_of
+from rocmend.port.verify.units import Unit, reached, units_of
 
 __all__ = ["Comparison", "Lost", "compared"]
 

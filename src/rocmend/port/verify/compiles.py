@@ -14,6 +14,7 @@ from rocmend.codeobject.hip import Level as DiagnosticLevel
 from rocmend.codeobject.hip.headers import DECLARED
 from rocmend.codeobject.hip.toolchain import Toolchain, find_toolchain
 from rocmend.core.gfx import lookup
+from rocmend.port.cuda.includes import closure
 from rocmend.port.definitions.asked import undecided
 from rocmend.port.verify import units as found_units
 from rocmend.port.verify.execution import memory_limit
@@ -24,7 +25,6 @@ from rocmend.port.verify.result import concluded, not_run
 from rocmend.port.verify.translated import TORCH, translated
 from rocmend.port.verify.units import (
     Unit,
-    closure,
     folder_of_header,
     refused,
     relocatable,

@@ -1,23 +1,22 @@
 """Level 4: the ported kernels, as machine code run on the CPU, against what the original gave.
 
-Everything up to the run stands here: the code objects for wavefronts of 32 and of 64 lanes, the recorded launches, and
-their kernarg segments, filled with the addresses that an executor gives. What runs the code is ``rocmend.emulate``;
-where that is not there, the level did not run.
+The code objects are compiled for wavefronts of 32 and of 64 lanes, the recorded launches' buffers become the memory of
+``rocmend.emulate``, which runs the code and checks it. Where what it needs is not there, the level did not run.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from importlib import import_module, util
-from typing import NamedTuple, Protocol
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 from rocmend.codeobject.hip import HipFailure, HipObject
 from rocmend.codeobject.hip.toolchain import find_toolchain
-from rocmend.codeobject.kernarg import Kernarg, Launch, pack, read_kernargs
+from rocmend.codeobject.kernarg import Kernarg, pack, read_kernargs
 from rocmend.core.beneath import Beneath
 from rocmend.core.errors import DataError
 from rocmend.core.units import count_text
+from rocmend.emulate.needs import lacking
 from rocmend.port.verify import cases
 from rocmend.port.verify.compiles import compiled
 from rocmend.port.verify.job import Job
@@ -25,25 +24,13 @@ from rocmend.port.verify.records import Evidence, Level, Outcome
 from rocmend.port.verify.result import concluded, not_run
 from rocmend.port.verify.units import units_of
 
-__all__ = ["TARGETS", "Executor", "Prepared", "absent", "kernel_named", "prepared", "run"]
+if TYPE_CHECKING:
+    from rocmend.emulate.device import Device
+
+__all__ = ["TARGETS", "Prepared", "absent", "kernel_named", "prepared", "run"]
 
 TARGETS = ("gfx1100", "gfx1201", "gfx942")
 """Wavefronts of 32 lanes on two generations, and of 64."""
-
-EXECUTOR = "rocmend.emulate"
-
-
-class Executor(Protocol):
-    """What runs AMD machine code."""
-
-    def allocate(self, data: bytes) -> int:
-        """Put bytes in the device's memory and return their address."""
-
-    def run(self, code: bytes, kernel: str, kernarg: bytes, launch: Launch) -> None:
-        """Run a kernel of a code object to its end."""
-
-    def read(self, address: int, size: int) -> bytes:
-        """Return bytes of the device's memory."""
 
 
 class Prepared(NamedTuple):
@@ -82,29 +69,23 @@ class Prepared(NamedTuple):
 def absent(job: Job) -> str:
     """Return why the level cannot run; empty where it can."""
     count = len(cases.read_all(job.tree))
-    if _executor() is None:
-        waiting = f" ({count_text(count, 'recorded launch', 'recorded launches')} to run)" if count else ""
-        return f"nothing here executes AMD machine code on the CPU{waiting}"
-    return "" if count else f"no launches are recorded in {cases.FOLDER}"
+    if not count:
+        return f"no launches are recorded in {cases.FOLDER}"
+    why = lacking()
+    return f"{why} ({count_text(count, 'recorded launch', 'recorded launches')} to run)" if why else ""
 
 
 def run(job: Job) -> Level:
     """Run every recorded case on every target, if anything here can."""
-    executor = _executor()
-    if (why := absent(job)) or executor is None:
+    if why := absent(job):
         return not_run(why)
+    from rocmend.emulate.device import Device  # needs numpy, which the other levels do without
+
     evidence = []
     for number, one in enumerate(prepared(job)):
-        evidence.append(one if isinstance(one, Evidence) else _ran(executor(), one))
+        evidence.append(one if isinstance(one, Evidence) else _ran(Device(), one))
         job.tell("emulated", number + 1, number + 1)
     return concluded(evidence, f"{len(evidence)} launches of recorded kernels, for {', '.join(TARGETS)}.")
-
-
-def _executor() -> Callable[[], Executor] | None:
-    if util.find_spec(EXECUTOR) is None:
-        return None
-    made: Callable[[], Executor] | None = getattr(import_module(EXECUTOR), "executor", None)
-    return made
 
 
 def prepared(job: Job) -> Iterator[Prepared | Evidence]:
@@ -181,15 +162,23 @@ def _plain(name: str) -> str:
     return last or name
 
 
-def _ran(executor: Executor, one: Prepared) -> Evidence:
+def _ran(device: Device, one: Prepared) -> Evidence:
     """Run a case and compare what it wrote."""
     buffers = {each.before: each for each in one.case.parameters if isinstance(each, cases.Buffer)}
     held = {name: cases.buffer(one.tree, one.folder, name) for name in buffers}
-    addresses = {name: executor.allocate(data) for name, data in held.items()}
-    executor.run(one.code, one.kernarg.kernel, one.segment(addresses), one.case.launch)
+    addresses = {name: device.allocate(data) for name, data in held.items()}
+    from rocmend.emulate.decode import UnmodelledError
+    from rocmend.emulate.device import FaultError
+
+    try:
+        device.run(one.code, one.kernarg.kernel, one.segment(addresses), one.case.launch)
+    except UnmodelledError as error:
+        return Evidence(one.name, Outcome.UNKNOWN, error.message, target=one.target)
+    except FaultError as error:
+        return Evidence(one.name, Outcome.BROKEN, error.message, target=one.target)
     for name, each in buffers.items():
         expected = cases.buffer(one.tree, one.folder, each.after) if each.after else held[name]
-        reason = cases.compare(expected, executor.read(addresses[name], len(expected)), each.kind, each.tolerance)
+        reason = cases.compare(expected, device.read(addresses[name], len(expected)), each.kind, each.tolerance)
         if reason is not None:
             return Evidence(one.name, Outcome.BROKEN, f"{each.before}: {reason}", target=one.target)
     return Evidence(one.name, Outcome.HOLDS, "every buffer matches the recording", target=one.target)

@@ -217,12 +217,12 @@ class Job:
         return Builds(self.tree)
 
     @cached_property
-    def built_by_torch(self) -> bool:
-        """Whether PyTorch's build compiles all CUDA: sources without its headers have names translated, too."""
+    def built_by_torch(self) -> frozenset[str]:
+        """Return the sources that PyTorch's build compiles: names in them are translated, without its headers too."""
         from rocmend.port.classify import languages
         from rocmend.port.settings import settings
         from rocmend.port.steady import NotReadError, read_steady
-        from rocmend.port.torch_build import compiles_all_cuda
+        from rocmend.port.torch_build import built_by_torch
         from rocmend.port.traits import traits
         from rocmend.port.walk import walk
 
@@ -236,7 +236,9 @@ class Job:
                     for kind in languages(file.path, data)[:1]:
                         yield file.path, traits(kind, data)
 
-        return not self.beside and compiles_all_cuda(read())
+        if self.beside:
+            return frozenset()
+        return built_by_torch(read(), self.sources, lambda path: self.sources.get(path) or self.read(path) or b"")
 
     @cached_property
     def known(self) -> dict[str, bytes]:

@@ -16,12 +16,13 @@ from pathlib import Path, PurePosixPath
 from rocmend.core.supervise import run_command
 from rocmend.core.units import count_text
 from rocmend.port.cuda.file import CudaFile
+from rocmend.port.cuda.includes import closure
 from rocmend.port.verify import cases
 from rocmend.port.verify.job import Job
 from rocmend.port.verify.programs import Command, build, execute, why
 from rocmend.port.verify.records import Evidence, Outcome
 from rocmend.port.verify.trees import Tree
-from rocmend.port.verify.units import Unit, closure, units_of
+from rocmend.port.verify.units import Unit, units_of
 
 __all__ = ["RECORDER", "WRAPPED", "record", "taken"]
 

@@ -7,8 +7,9 @@ import shutil
 from pathlib import Path
 
 from rocmend.core.beneath import Beneath
+from rocmend.port.cuda.includes import closure
 from rocmend.port.verify.job import Job
-from rocmend.port.verify.units import Unit, closure, standard
+from rocmend.port.verify.units import Unit, standard
 
 __all__ = ["Tree"]
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import posixpath
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from rocmend.core.beneath import Beneath
 from rocmend.core.errors import DataError
 from rocmend.core.gfx import lookup
+from rocmend.port.cuda.includes import closure, included
 from rocmend.port.definitions.files import build_files
 from rocmend.port.tree import FOLDER
 from rocmend.port.verify import outside
@@ -20,7 +19,6 @@ from rocmend.port.verify.job import Job
 
 __all__ = [
     "Unit",
-    "closure",
     "folder_of_header",
     "reached",
     "refused",
@@ -40,7 +38,6 @@ _TESTED_WAVE = {32: "gfx1100", 64: "gfx942"}
 
 _TORCH = re.compile(rb"#\s*include\s*[<\"](?:torch|ATen|c10)/")
 _KERNEL = re.compile(rb"__global__|<<<")
-_INCLUDED = re.compile(rb"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"\n]+)[>\"]", re.MULTILINE)
 
 _MAX_BUILD_BYTES = 4 << 20
 _STANDARD = re.compile(r"(?:-std=(?:c|gnu)\+\+|(?:CXX|CUDA|HIP)_STANDARD[ =]+)(\d\d)\b")
@@ -99,7 +96,7 @@ class Unit(NamedTuple):
 def units_of(job: Job) -> list[Unit]:
     """Return a project's translation units."""
     found = units(job.sources, job.known)
-    return [unit._replace(torch=True) for unit in found] if found and job.built_by_torch else found
+    return [unit._replace(torch=unit.torch or unit.path in job.built_by_torch) for unit in found]
 
 
 def units(sources: Mapping[str, bytes], known: Mapping[str, bytes] | None = None) -> list[Unit]:
@@ -112,7 +109,7 @@ def units(sources: Mapping[str, bytes], known: Mapping[str, bytes] | None = None
         known: All its C++ by path: a header without CUDA may be the one that includes torch's. None: ``sources``.
     """
     found = []
-    within = _included(sources)
+    within = included(sources)
     for path, data in sorted(sources.items()):
         low = path.lower()
         if path in within:
@@ -131,46 +128,6 @@ def unit_of(path: str, sources: Mapping[str, bytes], known: Mapping[str, bytes] 
         known: All its C++ by path; None: ``sources``.
     """
     return Unit(path, _uses_torch(path, sources if known is None else known), _folders(path, sources))
-
-
-def _included(sources: Mapping[str, bytes]) -> set[str]:
-    """Return the sources that another one includes, beside it or by their path in the project."""
-    found: set[str] = set()
-    for path, data in sources.items():
-        for header in _INCLUDED.findall(data):
-            name = header.decode(errors="replace")
-            beside = posixpath.normpath(posixpath.join(posixpath.dirname(path), name))
-            found |= {one for one in (beside, posixpath.normpath(name)) if one in sources and one != path}
-    return found
-
-
-def closure(path: str, sources: Mapping[str, bytes]) -> set[str]:
-    """Return a source and the sources of the project that it includes, however deep; by name, whatever the folders are.
-
-    Args:
-        path: The source.
-        sources: The project's, by path.
-    """
-    by_name = _by_name(tuple(sources))
-    found: set[str] = set()
-    waiting = [path]
-    while waiting:
-        at = waiting.pop()
-        if at in found or at not in sources:
-            continue
-        found.add(at)
-        for header in _INCLUDED.findall(sources[at]):
-            waiting += by_name.get(PurePosixPath(header.decode(errors="replace")).name, ())
-    return found
-
-
-@lru_cache(maxsize=4)
-def _by_name(paths: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {}
-    for path in paths:
-        name = PurePosixPath(path).name
-        found[name] = (*found.get(name, ()), path)
-    return found
 
 
 def refused(job: Job, unit: Unit) -> str:

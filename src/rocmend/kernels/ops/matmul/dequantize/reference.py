@@ -7,7 +7,9 @@ import torch
 from rocmend.kernels.common import formats
 from rocmend.kernels.common.formats import Format, as_int32, format_of
 
-LARGE = 1 << 25  # words
+# Words that are unpacked at a time: on a CPU what stays in its caches, elsewhere what fits in memory.
+CACHED = 1 << 17
+LARGE = 1 << 25
 
 
 def dequantize(
@@ -36,12 +38,14 @@ def run(
     global_scale: torch.Tensor | None,
 ) -> torch.Tensor:
     """Dequantize with a format; large tensors by rows, so that the wide numbers in between fit in memory."""
-    if w.numel() >= LARGE and w.shape[0] > 1:
-        rows = zip(
-            as_int32(w).split(1),
-            scales.split(1),
-            biases.split(1) if biases is not None else [None] * len(w),
-            strict=True,
-        )
-        return torch.cat([formats.dequantize(*row, form, dtype, global_scale) for row in rows])
-    return formats.dequantize(w, scales, biases, form, dtype, global_scale)
+    most = CACHED if w.device.type == "cpu" else LARGE
+    if w.numel() <= most:
+        return formats.dequantize(w, scales, biases, form, dtype, global_scale)
+    parts = [as_int32(w), scales] if biases is None else [as_int32(w), scales, biases]
+    step = max(1, most // w.shape[-1])
+    blocks = zip(*(one.reshape(-1, one.shape[-1]).split(step) for one in parts), strict=True)
+    out = w.new_empty((w.numel() // w.shape[-1], form.columns(w.shape[-1])), dtype=dtype)
+    for place, (words, scale, *bias) in enumerate(blocks):
+        made = formats.dequantize(words, scale, bias[0] if bias else None, form, dtype, global_scale)
+        out[place * step : place * step + len(words)] = made
+    return out.view(*w.shape[:-1], out.shape[-1])
