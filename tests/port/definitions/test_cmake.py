@@ -162,6 +162,24 @@ def test_sources_in_c_plus_plus_have_the_options_of_their_language() -> None:
     assert way(text, "k.cpp").defined == {"Y": "1"}
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "".join(f"foreach(x{n} a)\n" for n in range(2000)) + "add_definitions(-DX)\n" + "endforeach()\n" * 2000,
+        "function(f)\n  f()\n  add_definitions(-DX)\nendfunction()\nf()\n",
+        "include(CMakeLists.txt)\n",
+        "add_compile_options(" + "$<$<NOT:" * 3000 + "0>:-DX" + ">" * 3000 + ")\n",
+    ],
+)
+def test_what_is_nested_too_deep_is_unknown(text: str) -> None:
+    assert "" in unsure(text + LISTED)
+
+
+def test_patterns_of_a_stranger_take_no_time() -> None:
+    text = f"file(GLOB F {'*a' * 40}b)\nadd_library(k ${{F}})\ntarget_compile_definitions(k PRIVATE X)\n"
+    assert way(text, "a" * 200 + ".cu").defined == {"X": "1"}
+
+
 def test_a_project_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cmake_commands, "_MOST_WORDS", 2000)
     loops = "".join(f"foreach(x{n} RANGE 999)\n" for n in range(6)) + "add_definitions(-DX)\n" + "endforeach()\n" * 6
