@@ -6,9 +6,10 @@ r"""How much memory building, loading, quantizing and converting a model takes, 
 
 A Llama with random weights in bfloat16 is written to a folder. Each stage is a fresh process, whose memory is read from
 ``/proc`` while it runs; what it takes above what it had after its imports is its peak. Pages of mapped files are told
-apart: the kernel takes them back whenever it needs room. ``--oracle`` names a Python with the real ``mlx``, which runs
-the same stages. Exit code 1: a stage failed, was stopped at the limit, or took more than ``--most`` times what it
-ideally needs (with ``--oracle``: and more than that times real MLX's peak).
+apart: the kernel takes them back whenever it needs room. ``later`` quantizes weights that were computed before, in
+bfloat16. ``--oracle`` names a Python with the real ``mlx``, which runs the same stages. Exit code 1: a stage failed or
+was stopped at the limit, or took more than ``--most`` times what it ideally needs (with ``--oracle``: and more than
+that times real MLX's peak).
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-STAGES = ("build", "load", "quantize", "convert", "cast", "generate")
+STAGES = ("build", "later", "load", "quantize", "convert", "cast", "generate")
 NEEDS = {
-    "build": "quantized", "load": "bfloat16", "quantize": "quantized", "convert": "quantized", "cast": "bfloat16",
-    "generate": "quantized",
+    "build": "quantized", "later": "bfloat16", "load": "bfloat16", "quantize": "quantized", "convert": "quantized",
+    "cast": "bfloat16", "generate": "quantized",
 }  # fmt: skip
 HIDDEN, WIDE, VOCABULARY, KEYS = 1024, 4096, 8192, 512
 FULL_FROM_GB = 4.0  # from here on the sizes of Llama-3.1-8B
@@ -160,9 +161,11 @@ def stage(name: str, folder: Path, target: Path) -> None:
     mx.reset_peak_memory()
     start = time.perf_counter()
     model: Any = None
-    if name == "build":
+    if name in ("build", "later"):
         model = module.Model(module.ModelArgs.from_dict(config))
         model.set_dtype(mx.bfloat16)
+        if name == "later":
+            mx.eval(model.parameters())
         mlx.nn.quantize(model, group_size=64, bits=4)
         mx.eval(model.parameters())
     elif name == "load":

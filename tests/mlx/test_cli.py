@@ -13,6 +13,7 @@ import pytest
 
 from rocmend.cli import mlx as shared
 from rocmend.cli.main import main
+from rocmend.cli.mlx_memory import Room
 from rocmend.core.errors import UsageError
 from rocmend.core.optional import need
 from rocmend.mlx.programs import lm
@@ -32,10 +33,13 @@ def test_a_model_that_fits_passes_and_one_that_does_not_is_told_in_numbers(
 ) -> None:
     folder = _model(tmp_path / "m", 1 << 20)
     assert shared.weights_bytes(folder) == 1 << 20
-    monkeypatch.setattr(shared, "free_bytes", lambda device: (1 << 30, f"the {device}"))
+    monkeypatch.setattr(shared, "free_room", lambda device: Room(1 << 30, f"the {device}"))
     shared.check_model(str(folder), "machine")
     monkeypatch.setattr(shared, "weights_bytes", {folder: 18 << 30}.__getitem__)
-    with pytest.raises(UsageError, match=r"take 18\.0 GiB, and 1\.0 GiB of the memory of the machine are free"):
+    parts = r"weights 18\.0 GiB, activations and a short cache 0\.5 GiB"
+    with pytest.raises(
+        UsageError, match=rf"needs 18\.5 GiB \({parts}\), and 1\.0 GiB of the memory of the machine are free"
+    ):
         shared.check_model(str(folder), "machine")
 
 
@@ -135,9 +139,10 @@ def test_a_program_ends_with_a_line_when_it_is_interrupted(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Its usage names the command that was typed."""
+    pytest.importorskip("torch")
     started: list[list[str]] = []
 
-    def program(raised: type[BaseException] | None) -> ModuleType:
+    def program(raised: type[BaseException] | BaseException | None) -> ModuleType:
         def run() -> None:
             started.append(sys.argv)
             if raised:
@@ -152,6 +157,21 @@ def test_a_program_ends_with_a_line_when_it_is_interrupted(
         assert lm.main() == code
         assert capsys.readouterr().err == text
     assert started == [["rocmend mlx serve", "--model", "x"]] * 2
+    lack = RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB. If reserved but unallocated memory is large")
+    monkeypatch.setitem(sys.modules, "mlx_lm.server", program(lack))
+    monkeypatch.setattr(sys, "argv", ["lm.py", f"--memory-limit={3 << 30}", "server", "--model", "x"])
+    capped: list[int] = []
+    monkeypatch.setattr("rocmend.mlx.memory.cap", capped.append)
+    assert lm.main() == 1
+    assert capped == [3 << 30]
+    told = capsys.readouterr().err
+    assert "the memory does not suffice: CUDA out of memory. Tried to allocate 2.00 GiB.\n" in told
+    assert "GiB are in use" in told
+    assert "--memory-limit allows 3.0 GiB" in told
+    monkeypatch.setitem(sys.modules, "mlx_lm.server", program(RuntimeError("another")))
+    monkeypatch.setattr(sys, "argv", ["lm.py", "server", "--model", "x"])
+    with pytest.raises(RuntimeError, match="another"):
+        lm.main()
     monkeypatch.setitem(sys.modules, "mlx_lm.chat", program(EOFError))
     monkeypatch.setattr(sys, "argv", ["lm.py", "chat"])
     assert lm.main() == 0

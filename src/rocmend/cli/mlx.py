@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 import msgspec
 
 from rocmend.cli.base import OneOf
+from rocmend.cli.mlx_memory import Wish, check_fits, free_room, wish_of
 from rocmend.cli.output import tell
+from rocmend.cli.quantities import SIZE
 from rocmend.core.documents import decode_json, open_regular, read_json
 from rocmend.core.errors import DataError, UsageError
-from rocmend.core.host_memory import available_bytes
 from rocmend.core.optional import need
 from rocmend.mlx import environment
+from rocmend.mlx.footprint import footprint_of
 
+F = TypeVar("F", bound=Callable[..., Any])
 _HEADER_LIMIT = 32 << 20  # as rocmend.mlx.io.safetensors
 _CONFIG_LIMIT = 4 << 20
 _AGAIN = "Download it again."
-_RESERVE = 1 << 29  # for activations and the caches of a short conversation
 
 
 class _Index(msgspec.Struct):
@@ -120,42 +122,25 @@ def _tensor_bytes(path: Path) -> int:
     return total
 
 
-def free_bytes(device: str) -> tuple[int, str]:
-    """Return the memory that a model may take, and whose it is. On an APU the GPU's is part of the machine's."""
-    free = available_bytes()
-    if device != "cpu":
-        import torch
-
-        if torch.cuda.is_available():
-            own = torch.cuda.mem_get_info()[0]
-            shared = getattr(torch.cuda.get_device_properties(0), "is_integrated", False)
-            return (min(own, free), "the GPU, which shares the machine's") if shared else (own, "the GPU")
-    return free, "the machine"
-
-
-def check_model(model: str, device: str) -> None:
-    """Make sure that a model can be loaded, before anything is.
+def check_model(model: str, device: str, wish: Wish | None = None) -> str:
+    """Make sure that a model can be loaded, before anything is, and return a line about its memory.
 
     Raises:
-        UsageError: a folder lacks files, a model is larger than the free memory, or a hub name cannot be resolved.
+        UsageError: a folder lacks files, a model does not fit, or a hub name cannot be resolved.
     """
     folder = Path(model)
+    wish = wish or Wish()
     if folder.is_dir():
-        needed = weights_bytes(folder)
-        free, whose = free_bytes(device)
-        if needed + _RESERVE > free:
-            raise UsageError(
-                "--model",
-                f"the weights of {folder} take {needed / 2**30:.1f} GiB, and {free / 2**30:.1f} GiB of the memory of "
-                f"{whose} are free ({_RESERVE / 2**30:.1f} GiB are kept for activations and caches).",
-                next_step="Free memory, or take a model with fewer bits (`rocmend mlx run -m mlx_lm convert -q`).",
-            )
-        return
+        weights = weights_bytes(folder)
+        config = read_json(folder / "config.json", dict[str, Any], max_bytes=_CONFIG_LIMIT)
+        needs = footprint_of(config, weights, kv_bits=wish.kv_bits, kv_group=wish.kv_group)
+        return check_fits(str(folder), needs, wish, free_room(device))
     if folder.exists() or model.startswith((".", "/", "~")) or model.count("/") != 1:
         raise UsageError(
             "--model", f"{model} is neither a folder nor a model name on the hub.", next_step="Names are OWNER/NAME."
         )
     _check_hub(model)
+    return ""
 
 
 def check_tokenizer(model: str) -> None:
@@ -223,15 +208,20 @@ def hand_over(device: str, arguments: Sequence[str], *, from_here: bool = True) 
     os.execv(sys.executable, [sys.executable, *options, "-m", "rocmend.mlx", *chosen, *arguments])  # noqa: S606
 
 
-def start_program(program: str, model: str, device: str, arguments: Sequence[str]) -> None:
+def start_program(
+    program: str, model: str, device: str, arguments: Sequence[str], *, context: int | None, limit: int | None
+) -> None:
     """Check what a program of mlx_lm needs, and become it."""
     check_environment()
     need(f"mlx {'serve' if program == 'server' else program}")
     check_device(device)
-    check_model(model, device)
+    memory = check_model(model, device, wish_of(program, arguments, context=context or 0, limit=limit or 0))
     check_tokenizer(model)
-    tell(f"rocmend mlx: {program} with {model}")
-    hand_over(device, ["-m", "rocmend.mlx.programs.lm", program, "--model", model, *arguments], from_here=False)
+    tell(f"rocmend mlx: {program} with {model}" + (f": {memory}" if memory else ""))
+    limits = [f"--memory-limit={limit}"] if limit else []
+    hand_over(
+        device, ["-m", "rocmend.mlx.programs.lm", *limits, program, "--model", model, *arguments], from_here=False
+    )
 
 
 device_option = click.option(
@@ -241,3 +231,25 @@ device_option = click.option(
     show_default=True,
     help="Default device; auto: the GPU if torch finds one.",
 )
+
+
+_limit_option = click.option(
+    "--memory-limit",
+    "limit",
+    type=SIZE,
+    metavar="SIZE",
+    default=None,
+    help="Memory that the model may take, such as 24GB. More is refused at the start; on a GPU, later too.",
+)
+_context_option = click.option(
+    "--context",
+    type=click.IntRange(1),
+    metavar="TOKENS",
+    default=None,
+    help="Tokens for whose cache there must be memory. [default: --max-kv-size, prompt and --max-tokens, or 4096]",
+)
+
+
+def memory_options(function: F) -> F:
+    """Add the options that say how much memory there must be."""
+    return _limit_option(_context_option(function))

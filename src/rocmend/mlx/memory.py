@@ -16,6 +16,7 @@ import torch
 
 from rocmend.core.host_memory import total_bytes
 from rocmend.mlx.device import gpu
+from rocmend.mlx.execute import heap
 from rocmend.mlx.node import current
 
 if TYPE_CHECKING:
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
 
     from rocmend.mlx.device import Device
 
-__all__ = ["LIMITS", "active", "buffers", "cached", "clear", "note", "peak", "reset_peak", "set_limit", "trim"]
+__all__ = [
+    "LIMITS", "active", "buffers", "cached", "cap", "clear", "note", "peak", "reset_peak", "set_limit", "trim",
+]  # fmt: skip
 
 # bytes, as set; absent: not set
 LIMITS: dict[str, int] = {}
@@ -194,6 +197,7 @@ def clear() -> None:
     planner().trim()
     device = _gpu()
     if device is None:
+        heap.trim()
         return
     _owing[0] = True
     if _unused(device) - _stays[0] > LITTLE * total():
@@ -219,6 +223,17 @@ def set_limit(name: str, limit: int, default: int) -> int:
     before = LIMITS.get(name, default)
     LIMITS[name] = limit
     return before
+
+
+def cap(limit: int) -> None:
+    """Keep below a limit in bytes: a GPU refuses an allocation beyond it, once unused memory was given back.
+
+    On the CPU it is a guideline, as ``set_memory_limit`` sets it.
+    """
+    set_limit("memory", limit, total())
+    device = _gpu()
+    if device is not None:
+        torch.cuda.set_per_process_memory_fraction(min(1.0, limit / total()), device)
 
 
 def trim() -> None:

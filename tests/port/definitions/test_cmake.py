@@ -148,6 +148,19 @@ def test_a_folder_gets_what_is_defined_before_it_is_added() -> None:
     assert [one.defined for one in ways(files, "src/k.cu")] == [{"BEFORE": "1"}]
 
 
+def test_a_macro_leaves_the_arguments_of_its_caller() -> None:
+    text = "macro(m)\nendmacro()\nfunction(f)\n  m(OTHER)\n  add_definitions(${ARGN})\nendfunction()\nf(-DX)\n"
+    assert way(text + LISTED).defined == {"X": "1"}
+
+
+def test_a_target_of_a_folder_gets_what_the_folder_above_defines_for_it() -> None:
+    files = {
+        "CMakeLists.txt": "add_subdirectory(src)\ntarget_compile_definitions(k PRIVATE X)\n",
+        "src/CMakeLists.txt": LISTED,
+    }
+    assert [one.defined for one in ways(files, "src/k.cu")] == [{"X": "1"}]
+
+
 def test_a_preset_may_set_options_and_flags() -> None:
     preset = '{"configurePresets": [{"cacheVariables": {"WITH_X": "ON", "CMAKE_HIP_FLAGS": "-DFAST"}}]}'
     text = 'option(WITH_X "" OFF)\nif(WITH_X)\n  add_definitions(-DX)\nendif()\n' + LISTED
@@ -160,6 +173,24 @@ def test_a_preset_may_set_options_and_flags() -> None:
 def test_sources_in_c_plus_plus_have_the_options_of_their_language() -> None:
     text = "set(CMAKE_HIP_FLAGS -DX)\nset(CMAKE_CXX_FLAGS -DY)\nadd_library(k k.cu k.cpp)\n"
     assert way(text, "k.cpp").defined == {"Y": "1"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "".join(f"foreach(x{n} a)\n" for n in range(2000)) + "add_definitions(-DX)\n" + "endforeach()\n" * 2000,
+        "function(f)\n  f()\n  add_definitions(-DX)\nendfunction()\nf()\n",
+        "include(CMakeLists.txt)\n",
+        "add_compile_options(" + "$<$<NOT:" * 3000 + "0>:-DX" + ">" * 3000 + ")\n",
+    ],
+)
+def test_what_is_nested_too_deep_is_unknown(text: str) -> None:
+    assert "" in unsure(text + LISTED)
+
+
+def test_patterns_of_a_stranger_take_no_time() -> None:
+    text = f"file(GLOB F {'*a' * 40}b)\nadd_library(k ${{F}})\ntarget_compile_definitions(k PRIVATE X)\n"
+    assert way(text, "a" * 200 + ".cu").defined == {"X": "1"}
 
 
 def test_a_project_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:

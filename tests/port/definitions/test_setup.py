@@ -76,6 +76,11 @@ def test_pairs_of_macros(macros: str, defined: dict[str, str], unknown: set[str]
     assert (made.defined, {one.name for one in made.unknown}) == (defined, unknown)
 
 
+def test_a_script_is_executed_as_one(tmp_path: Path) -> None:
+    body = "if __name__ == '__main__':\n    flags = ['-DA']\n    " + TAIL
+    assert (way(tmp_path, body, "").defined, way(tmp_path, body, "").unknown) == ({"A": "1"}, ())
+
+
 def test_arguments_of_an_extension_in_a_dict(tmp_path: Path) -> None:
     body = "given = {'extra_compile_args': ['-DA'], 'define_macros': [('B', None)]}\n"
     made = way(tmp_path, body, 'CUDAExtension("e", ["k.cu"], **given)\n')

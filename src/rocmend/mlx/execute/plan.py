@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -11,18 +10,17 @@ import torch
 from rocmend.mlx.execute import heap, interpreter
 from rocmend.mlx.execute.order import order_of
 from rocmend.mlx.execute.rewrite import rewritten
+from rocmend.mlx.execute.sources import Releases, Sources, references, settled
 from rocmend.mlx.execute.step import Step
-from rocmend.mlx.execute.trace import OWNED, Tape
+from rocmend.mlx.execute.trace import ALONE, OWNED, Tape
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from rocmend.mlx.node import Node
 
 __all__ = ["Plan", "observe"]
 
-# What ``getrefcount`` says, mapped over a list, of an object that only the list holds.
-ALONE = next(map(getrefcount, [object()]))
 IN_PLACE = "SliceUpdate"
 
 
@@ -39,6 +37,7 @@ class Plan:
         donated: places in ``links`` whose buffers are written to.
         donated_held: reference counts of these nodes when nobody else holds them.
         shared: places in ``links`` whose buffers a kept value sees from now on.
+        settled: places in ``links`` that nothing reads again, if it is worth letting them go while the steps run.
     """
 
     steps: list[Step]
@@ -49,6 +48,7 @@ class Plan:
     donated: tuple[int, ...]
     donated_held: list[int]
     shared: tuple[int, ...] = ()
+    settled: frozenset[int] = frozenset()
     runs: int = 0
 
     def fits(self, tape: Tape) -> bool:
@@ -60,15 +60,18 @@ class Plan:
         nodes = tape.nodes
         device = nodes[0].stream.device.torch
         values: list[Any] = [None] * (len(nodes) + len(tape.links))
-        count = len(nodes)
-        for place in self.outside:
-            value = tape.links[place].data
-            values[count + place] = value if type(value) is tuple or value.device == device else value.to(device)
+        sources = Sources(tape, self.outside, values, device)
+        waiting = sources.waiting
+        releases = Releases(tape, self.outside, self.settled) if self.settled else None
         with torch.no_grad():
             for step in self.steps:
+                if waiting:
+                    sources.bring(step.ins)
                 try:
                     result = step.call(nodes, *[values[i] for i in step.ins])
-                except (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError) as error:
+                except interpreter.FAILURES as error:
+                    if releases is not None:
+                        releases.failed(values)
                     raise interpreter.failure(nodes[step.outs[-1]], [values[i] for i in step.ins], error) from error
                 if len(step.outs) == 1:
                     values[step.outs[0]] = result
@@ -77,17 +80,13 @@ class Plan:
                         values[place] = value
                 for place in step.free:
                     values[place] = None
+                if releases is not None:
+                    releases.after(step.free)
         for place in self.kept:
             node = nodes[place]
             node.data = values[place]
             node.inputs = ()
         self.runs += 1
-
-
-def references(tape: Tape, places: Sequence[int]) -> list[int]:
-    """Return how many references each of some links' nodes has."""
-    links = tape.links
-    return list(map(getrefcount, [links[place] for place in places]))
 
 
 def observe(tape: Tape) -> Plan | None:
@@ -115,6 +114,7 @@ class _Observation:
         wanted = self._wanted()
         self.ins = self._inputs()
         self.lazy, self.kept = self._held(wanted)
+        self.settled = settled(tape, wanted, self.kept, self.lazy)
         self.order = order_of(self.nodes, wanted, tape.structure[6], self.kept)
         self.last = self._last()
         self.uses = _uses_of_links(tape)
@@ -177,21 +177,24 @@ class _Observation:
         """Compute the tape and return the plan."""
         tape, nodes, values = self.tape, self.nodes, self.values
         device = nodes[0].stream.device.torch
+        sources = Sources(tape, self.outside, values, device)
         for place in self.outside:
-            value = tape.links[place].data
-            moved = value if type(value) is tuple or value.device == device else value.to(device)
-            values[self.count + place] = moved
-            self._see(self.count + place, moved)
+            if self.count + place not in sources.waiting:
+                self._see(self.count + place, values[self.count + place])
+        releases = Releases(tape, self.outside, self.settled)
         steps = []
         with torch.no_grad():
             for number, place in enumerate(self.order):
                 node, ins = nodes[place], self.ins[place]
+                for one in sources.bring(ins):
+                    self._see(one, values[one])
                 in_place = node.op.name == IN_PLACE and self._may_write(number, place)  # type: ignore[union-attr]
                 call = _writer(place) if in_place else _caller(node, place)
                 tensors = [values[i] for i in ins]
                 try:
                     values[place] = call(nodes, *tensors)
-                except (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError) as error:
+                except interpreter.FAILURES as error:
+                    releases.failed(values)
                     raise interpreter.failure(node, tensors, error) from error
                 heap.passed((*tensors, values[place]))
                 del tensors
@@ -201,6 +204,7 @@ class _Observation:
                     values[one] = None
                     if one < self.count:  # a value from before is there beyond this tape
                         self.sharing.get(self.address.get(one, 0), set()).discard(one)
+                releases.after(free)
                 steps.append(Step(call, ins, (place,), free))
         plan = Plan(
             steps=rewritten(steps, tape, self.kept),
@@ -211,6 +215,7 @@ class _Observation:
             donated=tuple(self.donated),
             donated_held=references(tape, self.donated),
             shared=self._shared(),
+            settled=self.settled if releases.any else frozenset(),
         )
         for place in plan.kept:
             nodes[place].data = values[place]

@@ -160,6 +160,7 @@ class Planner:
         tape = Tape(nodes, roots)
         if tape.older:
             pending(tape.older)
+            tape.older = []  # it would hold them to the end
         entry = self._find(tape)
         owned: frozenset[int] = frozenset()
         try:

@@ -34,7 +34,8 @@ FILE = "CMakeLists.txt"
 _PRESETS = ("CMakePresets.json", "CMakeUserPresets.json")
 _OPENING = {"function": "endfunction", "macro": "endmacro", "foreach": "endforeach", "while": "endwhile"}
 _CLOSING = set(_OPENING.values())
-_DEEPEST = 32
+_DEEPEST = 64
+"""Files, functions and loops within each other."""
 _SHOWN = 60
 
 Read = Callable[[str], bytes | None]
@@ -177,7 +178,7 @@ class Project(Commands):
     def _enter(self, path: str, parent: Folder | None) -> None:
         """Read the file of a folder."""
         file = self._file(path)
-        if file is None or path in self.folders or self._depth > _DEEPEST:
+        if file is None or path in self.folders:
             return
         variables = {**(parent.variables if parent is not None else {}), **self.frames[-1]}
         variables["CMAKE_CURRENT_SOURCE_DIR"] = [Word(posixpath.join(ROOT, posixpath.dirname(path)).rstrip("/"))]
@@ -207,20 +208,18 @@ class Project(Commands):
         """Execute commands that a ``return`` ends."""
         depth = len(self.doubts)
         self._bases.append(depth)
-        self._depth += 1
         self._block(file, start, end)
-        self._depth -= 1
         self._bases.pop()
         del self.doubts[depth:]
 
     def _include(self, name: str) -> None:
         here = self.variables["CMAKE_CURRENT_SOURCE_DIR"][0].text
-        is_path = name.endswith(".cmake") or "/" in name
+        is_path = "." in name or "/" in name
         places = [here, *(word.text for word in self.variables.get("CMAKE_MODULE_PATH", ()) if not is_path)]
         for place in places:
             path = posixpath.normpath(posixpath.join(place, name if is_path else f"{name}.cmake"))
             file = self._file(path.removeprefix(f"{ROOT}/")) if path.startswith(f"{ROOT}/") else None
-            if file is not None and self._depth <= _DEEPEST:
+            if file is not None:
                 self._execute(file)
                 return
         if is_path or "$" in name:
@@ -252,6 +251,10 @@ class Project(Commands):
 
     def _block(self, file: _File, start: int, end: int) -> bool | None:
         """Execute commands; return whether a ``return`` or ``break`` ended them, None where one may have."""
+        if self._depth >= _DEEPEST:
+            self.untold()
+            return False
+        self._depth += 1
         chains: list[_Chain] = []
         base = len(self.doubts)
         left: bool | None = False
@@ -273,7 +276,8 @@ class Project(Commands):
             elif live:
                 self._do(command)
             if ended:
-                return True
+                left = True
+                break
             if ended is None:
                 left = None
                 self.doubts.insert(base, self.doubt())
@@ -281,6 +285,7 @@ class Project(Commands):
                     chain.depth += 1
             at += 1
         del self.doubts[base:]
+        self._depth -= 1
         return left
 
     def _turn(self, chains: list[_Chain], command: Command, *, live: bool) -> None:
@@ -372,15 +377,16 @@ class Project(Commands):
             self.run(command)
 
     def _call(self, function: _Function, command: Command) -> None:
-        if self._depth > _DEEPEST:
-            self.untold()
-            return
         given = self.words(command)
         bound = dict(zip(function.parameters, ([word] for word in given), strict=False))
         bound |= {"ARGN": given[len(function.parameters) :], "ARGV": given, "ARGC": [Word(str(len(given)))]}
         if function.is_macro:
+            before = {name: self.variables[name] for name in bound if name in self.variables}
             self.variables.update(bound)
             self._within(function.file, function.start, function.end)
+            for name in bound:
+                self.variables.pop(name, None)
+            self.variables.update(before)
             return
         self.frames.append({**self.variables, **bound})
         self._within(function.file, function.start, function.end)

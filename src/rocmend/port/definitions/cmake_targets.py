@@ -15,6 +15,8 @@ __all__ = ["PROPERTIES", "Folder", "Target", "reached", "wants"]
 PROPERTIES = {"COMPILE_DEFINITIONS": True, "COMPILE_OPTIONS": False, "COMPILE_FLAGS": False}
 """Properties that define macros, each with whether it holds macros and not options."""
 
+_MOST_STARS = 8
+
 
 def _nothing() -> Definitions:
     return Definitions({})
@@ -75,6 +77,8 @@ def wants(patterns: Iterable[str], path: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _pattern(text: str) -> re.Pattern[str]:
+    if text.count("*") > _MOST_STARS:  # a stranger's: it would take for ever
+        text = "**/*"
     signs = {"**/": "(?:.*/)?", "*": "[^/]*", "?": "[^/]"}
     return re.compile("".join(signs.get(part) or re.escape(part) for part in re.split(r"(\*\*/|\*|\?)", text)))
 

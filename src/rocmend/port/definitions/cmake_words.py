@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from rocmend.port.build.cmake import Argument
-from rocmend.port.definitions.macros import Definitions, of_options
+from rocmend.port.definitions.macros import Definitions, Unknown, of_options
 
 __all__ = ["VARIABLE", "Doubt", "Word", "constant", "definitions_of", "expanded", "words_of"]
 
@@ -196,6 +196,9 @@ def definitions_of(
     """
     made = Definitions({})
     for word in _joined(words):
+        if word.text.count("$<") > _MOST_NESTED * 4:
+            made |= Definitions({}, unknown=(Unknown("", place),))
+            continue
         doubt = next((one.why for one in word.doubts if one.number not in within), "")
         for known in (True, False):
             texts = [text for text, certain in expanded(word.text, language) if certain is known]

@@ -269,6 +269,8 @@ def _plain(  # noqa: C901, PLR0911, PLR0912  a case for each form of an expressi
                     return bool(value)
                 case _:
                     return value if not isinstance(value, str) else None
+        case ast.Name(id="__name__"):
+            return "__main__"
         case ast.Name(id=name) if len(feeds.get(name, ())) == 1 and isinstance(fed := feeds[name][0], ast.expr):
             return _plain(fed, feeds, depth + 1)
         case _:

@@ -145,18 +145,32 @@ class _Setup:
 
     def _options(self) -> Iterator[tuple[ast.AST, Definitions]]:
         """Yield what options define, and the largest expression that each is the text of."""
-        kinds = (ast.Constant, ast.JoinedStr, ast.BinOp, ast.Call)
-        within: set[int] = set()
-        nodes = [node for kind in reversed(kinds) for node in self.file.on_rocm(self.file.of(kind))]
-        for node in sorted(nodes, key=lambda one: -len(self.file.source(one))):
-            if id(node) in within or not any(sign in self.file.source(node) for sign in ("-D", "-U")):
+        seen: set[int] = set()
+        parts: list[ast.Constant | ast.JoinedStr] = [*self.file.of(ast.Constant), *self.file.of(ast.JoinedStr)]
+        for part in self.file.on_rocm(parts):
+            within = part.values if isinstance(part, ast.JoinedStr) else [part]
+            values = [one.value for one in within if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+            if not any(sign in value for value in values for sign in ("-D", "-U")):
                 continue
+            node = self._whole(part)
+            if id(node) in seen:
+                continue
+            seen.add(id(node))
             found = texts(self.file, self.feeds, node)
-            if not found:
-                continue
-            within.update(id(one) for one in ast.walk(node))
             options = (word for text in found for word in self._words(node, text) if not word.startswith("-DCMAKE_"))
             yield from self._as_executed(node, of_options(options, self._place(node)))
+
+    def _whole(self, node: ast.AST) -> ast.AST:
+        """Return the largest text that a text is a part of."""
+        while True:
+            above = self.file.parent(node)
+            if isinstance(above, ast.Attribute) and above.attr == "format":
+                above = self.file.parent(above)
+            elif not isinstance(above, ast.BinOp):
+                return node
+            if above is None or not texts(self.file, self.feeds, above):
+                return node
+            node = above
 
     def _words(self, node: ast.AST, text: str) -> list[str]:
         """Return the options of a text: those of several where the script splits it."""
