@@ -146,6 +146,7 @@ BROKEN: list[tuple[str, dict[str, Any]]] = [
     ("KB029", {**FINDING, "id": "a", "remedy": (_other("set-variable:A=2"),)}),
     ("KB030", {**FINDING, "remedy": (msgspec.structs.replace(CHANGE, undo=""),)}),
     ("KB030", {**FINDING, "remedy": (msgspec.structs.replace(CHANGE, expect=""),)}),
+    ("KB030", {**FINDING, "remedy": (CHANGE, Remedy("Or that.", instead_of="change-it", needs=("reboot",)))}),
     ("KB031", {"scope": Scope(rocm=">=7.0"), "setting": (Setting("A", "1", when='kernel.version == "6.12"'),)}),
     ("KB031", {"scope": Scope(package={"torch": ">=2.11"}), "setting": (Setting("A", "1"),)}),
     ("KB032", {"setting": (Setting("A", "1", why="No search: RDNA1 has no database."),)}),
