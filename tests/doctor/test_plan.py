@@ -265,3 +265,15 @@ def _edits_command_line(action: str) -> bool:
 @cache
 def load_actions() -> dict[str, Action]:
     return dict(load_entries().actions)
+
+
+def test_a_setting_of_each_card_is_a_step_for_each_and_one_finding() -> None:
+    machine = snapshot(open_machine(MACHINES / "mi300x"), name="mi300x")
+    low = {f"gpu.{index}.performance_level": Fact(f"gpu.{index}.performance_level", "low", "test") for index in (0, 1)}
+    found = diagnose(msgspec.structs.replace(machine, facts={**machine.facts, **low}), load_entries())
+    (finding,) = [one for one in found.findings if one.entry_id == "gfx1151-performance-level-low"]
+    slots = [machine.value(f"gpu.{index}.pci_slot") for index in (0, 1)]
+    assert [remedy.action for remedy in finding.remedies] == [f"set-performance-level:{slot}=auto" for slot in slots]
+    commands = [step.commands for step in found.plan.steps if step.action.startswith("set-performance-level")]
+    path = "/sys/bus/pci/devices/{}/power_dpm_force_performance_level"
+    assert commands == [(f"echo auto | sudo tee {path.format(slot)}",) for slot in slots]

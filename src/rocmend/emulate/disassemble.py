@@ -13,7 +13,7 @@ from rocmend.core.errors import DataError, RocmendError, UsageError
 from rocmend.core.optional import how_to_install
 from rocmend.core.supervise import run_command
 
-__all__ = ["Line", "disassemble"]
+__all__ = ["DisassemblerError", "Line", "disassemble", "features_of", "library"]
 
 _LIMIT_S = 120
 _MAX_OUTPUT_BYTES = 1 << 28
@@ -40,7 +40,12 @@ class Line(NamedTuple):
     text: str
 
 
-def _library() -> Path:
+def library() -> Path:
+    """Return the place of LLVM's library.
+
+    Raises:
+        UsageError: It is not installed.
+    """
     found = util.find_spec("rocm")
     places = [Path(folder, "llvm", "librocmllvm.so") for folder in (found and found.submodule_search_locations) or ()]
     path = next((place for place in places if place.is_file()), None)
@@ -52,6 +57,13 @@ def _library() -> Path:
             next_step=how_to_install("rocm"),
         )
     return path
+
+
+def features_of(target: str, lanes: int) -> str:
+    """Return the features that LLVM is told: how wide a wavefront is, and that 16-bit registers are halves."""
+    features = [f"+wavefrontsize{lanes}"] if target.startswith(("gfx10", "gfx11", "gfx12")) else []
+    features += ["+real-true16"] if target.startswith(("gfx11", "gfx12")) else []
+    return ",".join(features)
 
 
 def disassemble(code: bytes, target: str, lanes: int) -> list[Line]:
@@ -67,12 +79,19 @@ def disassemble(code: bytes, target: str, lanes: int) -> list[Line]:
         DataError: A byte begins no instruction.
         DisassemblerError: LLVM crashed.
     """
-    features = [f"+wavefrontsize{lanes}"] if target.startswith(("gfx10", "gfx11", "gfx12")) else []
-    features += ["+real-true16"] if target.startswith(("gfx11", "gfx12")) else []
     with tempfile.NamedTemporaryFile(prefix="rocmend-") as file, as_file(files(__package__) / "llvm.py") as script:
         file.write(code)
         file.flush()
-        command = [sys.executable, "-I", "-S", str(script), str(_library()), target, ",".join(features), file.name]
+        command = [
+            sys.executable,
+            "-I",
+            "-S",
+            str(script),
+            str(library()),
+            target,
+            features_of(target, lanes),
+            file.name,
+        ]
         said = run_command(command, time_limit_s=_LIMIT_S, max_output_bytes=_MAX_OUTPUT_BYTES)
     if said.exit_code == _UNKNOWN_TARGET:
         raise UsageError("emulate", f"LLVM does not know the target {target}.")

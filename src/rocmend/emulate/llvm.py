@@ -15,6 +15,8 @@ from pathlib import Path
 TRIPLE = b"amdgcn-amd-amdhsa"
 HEX_IMMEDIATES = 2  # LLVMDisassembler_Option_PrintImmHex
 MAX_TEXT = 512
+GFX9, VOP3_GFX9 = 9, 0b110100
+CLASSES, COMPARISONS, COMPARISONS_END = 0x10, 0x20, 0x100
 THREE_OPERANDS, ZERO = (0b110101, 0b110011), 0x80  # VOP3 and VOP3P
 
 
@@ -33,6 +35,19 @@ def shorter(word: bytes) -> list[bytes]:
     if bits >> 41 & 0x1FF == ZERO:
         found.append(found[0] & ~(0x1FF << 41))
     return [one.to_bytes(8, "little") + word[8:] for one in found]
+
+
+def without_exec(word: bytes) -> bytes:
+    """Return a comparison of gfx9 in VOP3 that also writes EXEC as the one that does not; else nothing.
+
+    LLVM 22 assembles v_cmpx in this encoding, but finds no instruction there.
+    """
+    bits = int.from_bytes(word[:8], "little")
+    operation = bits >> 16 & 0x3FF
+    if len(word) < 8 or bits >> 26 & 0x3F != VOP3_GFX9 or operation >= COMPARISONS_END or operation < CLASSES:
+        return b""
+    bit = 1 if operation < COMPARISONS else 0x10
+    return (bits & ~(bit << 16)).to_bytes(8, "little") if operation & bit else b""
 
 
 def has_third(text: str) -> bool:
@@ -89,6 +104,10 @@ def main(library_path: str, target: str, features: str, file: str) -> int:
             if size and not more(room.value.decode()):
                 break
             size = 0
+        if major == GFX9 and (word := without_exec(code[at : at + 8])):
+            plain = ctypes.create_string_buffer(word, len(word))
+            size = one(context, ctypes.addressof(plain), len(word), at, room, MAX_TEXT)
+            room.value = room.value.replace(b"v_cmp_", b"v_cmpx_")
         size = size or one(context, start + at, len(code) - at, at, room, MAX_TEXT)
         if not size:
             break

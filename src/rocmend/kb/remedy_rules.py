@@ -38,7 +38,7 @@ def check_actions(entry: Entry, context: Context) -> Findings:
         changes = bool(remedy.action) and remedy.phase not in _LOOKS and not _is_alternative(remedy)
         if changes and not (remedy.check or remedy.expect):
             yield "KB030", f"{place}: it has no check that it worked: add check or expect"
-        if changes and not remedy.undo:
+        if (changes or (_is_alternative(remedy) and remedy.needs)) and not remedy.undo:
             yield "KB030", f"{place}: it does not say how to undo the change: add undo"
 
 

@@ -10,7 +10,7 @@ from rocmend.emulate.layout import INST, Counter, Flag, Form, Kind, Modifier
 
 __all__ = ["read"]
 
-_FLOATS = frozenset({"f16", "f32", "f64", "pkf16", "pk32", "mix"})
+_FLOATS = frozenset({"f16", "rf16", "f32", "f64", "pkf16", "pk32", "mix"})
 
 
 def read(parts: Parts, generation: Generation) -> INST | None:
@@ -90,7 +90,7 @@ def _modify(inst: INST, parts: Parts, operation: Operation, kinds: list[str]) ->
 
 
 _BY_OPERAND = frozenset({"op_sel", "op_sel_hi", "neg_lo", "neg_hi", "row_mask", "bank_mask", "byte_sel"})
-_CLAMPED = frozenset({"f16", "f32", "f64", "pkf16", "pk32"})
+_CLAMPED = frozenset({"f16", "rf16", "f32", "f64", "pkf16", "pk32"})
 
 
 def _select_halves(inst: INST, number: int, kind: str, parts: Parts) -> None:

@@ -415,6 +415,31 @@ static void count_banks(Wave *w, const u32 *address, u64 exec, u32 bytes, u32 of
 
 enum { L_PLAIN, L_PAIR, L_PAIR_64, L_ADDTID, L_TR16 };
 
+/* What a transposed load gives: each 16 lanes loaded four rows of 16 halves, four halves a lane; a lane gets a column. */
+static void transpose_halves(Wave *w, u32 first, u64 exec) {
+  u32 n = w->lanes, value[2][MAX_LANES], u[2][MAX_LANES];
+  for (u32 d = 0; d < 2; d++)
+    for (u32 l = 0; l < n; l++) {
+      value[d][l] = row(w, first + d)[l];
+      u[d][l] = !(exec >> l & 1) ? ~0u : w->lanes_v[first + d] >> l & 1 ? unwritten_row(w, first + d)[l] : 0;
+    }
+  for (u32 d = 0; d < 2; d++) {
+    u32 made[MAX_LANES], made_u[MAX_LANES], any = 0;
+    for (u32 l = 0; l < n; l++) {
+      made[l] = made_u[l] = 0;
+      for (u32 h = 0; h < 2; h++) {
+        u32 column = l & 15, from = (l & ~15u) + 4 * (2 * d + h) + column / 4, at = column % 4;
+        made[l] |= (value[at / 2][from] >> 16 * (at & 1) & 0xffff) << 16 * h;
+        made_u[l] |= (u[at / 2][from] >> 16 * (at & 1) & 0xffff) << 16 * h;
+      }
+      if (exec >> l & 1) any |= made_u[l];
+    }
+    u32 *out = row(w, first + d);
+    for (u32 l = 0; l < n; l++) if (exec >> l & 1) out[l] = made[l];
+    mark_row(w, first + d, any ? made_u : 0, exec);
+  }
+}
+
 static void run_lds(Wave *w, const Inst *i) {
   u64 exec = exec_of(w);
   u32 n = w->lanes, kind = i->dpp;
@@ -442,6 +467,7 @@ static void run_lds(Wave *w, const Inst *i) {
     if (i->flags & STORE) store_lane(w, i, F_LDS, at, l, i->s[1].index, i->bytes);
     else load_lane(w, i, F_LDS, at, l, i->d.index, i->bytes);
   }
+  if (kind == L_TR16) transpose_halves(w, i->d.index, exec);
   if (kind == L_PLAIN && !(i->flags & ATOMIC)) count_banks(w, kept, exec, i->bytes, (u32)i->immediate);
   track(w, i->counter, 0, i->d.index, i->d.kind == VGPR ? i->d.dwords : 0);
   if (kind == L_PLAIN && w->outstanding[C_LDS]) { /* a barrier orders it only if it was waited for */

@@ -57,11 +57,31 @@ static inline f32 maximum_f32(f32 a, f32 b) { return a != a ? quiet(a) : b != b 
 /* gfx12: a signaling NaN counts as a quiet one. */
 static inline f32 min_num(f32 a, f32 b) { return a != a ? (b != b ? quiet(a) : b) : b != b ? a : min_f32(a, b); }
 static inline f32 max_num(f32 a, f32 b) { return a != a ? (b != b ? quiet(a) : b) : b != b ? a : max_f32(a, b); }
-static inline f64 min_f64(f64 a, f64 b) { return a != a ? b : b != b ? a : a == b ? (signbit(a) ? a : b) : a < b ? a : b; }
-static inline f64 max_f64(f64 a, f64 b) { return a != a ? b : b != b ? a : a == b ? (signbit(a) ? b : a) : a > b ? a : b; }
-static inline f32 med3_f32(f32 a, f32 b, f32 c) {
-  if (a != a || b != b || c != c) return min_f32(min_f32(a, b), c);
-  return max_f32(min_f32(a, b), min_f32(max_f32(a, b), c));
+static inline f64 quiet_f64(f64 x) { return x != x ? as_f64(of_f64(x) | 0x8000000000000ull) : x; }
+static inline int signaling_f64(f64 x) { return x != x && !(of_f64(x) & 0x8000000000000ull); }
+static inline f64 min_f64(f64 a, f64 b) {
+  if (a != a) return signaling_f64(a) ? quiet_f64(a) : b != b ? quiet_f64(b) : b;
+  if (b != b) return signaling_f64(b) ? quiet_f64(b) : a;
+  if (a == b) return signbit(a) ? a : b;
+  return a < b ? a : b;
+}
+static inline f64 max_f64(f64 a, f64 b) {
+  if (a != a) return signaling_f64(a) ? quiet_f64(a) : b != b ? quiet_f64(b) : b;
+  if (b != b) return signaling_f64(b) ? quiet_f64(b) : a;
+  if (a == b) return signbit(a) ? b : a;
+  return a > b ? a : b;
+}
+static inline f64 minimum_f64(f64 a, f64 b) { return a != a ? quiet_f64(a) : b != b ? quiet_f64(b) : min_f64(a, b); }
+static inline f64 maximum_f64(f64 a, f64 b) { return a != a ? quiet_f64(a) : b != b ? quiet_f64(b) : max_f64(a, b); }
+static inline f64 min_num_f64(f64 a, f64 b) { return a != a ? (b != b ? quiet_f64(a) : b) : b != b ? a : min_f64(a, b); }
+static inline f64 max_num_f64(f64 a, f64 b) { return a != a ? (b != b ? quiet_f64(a) : b) : b != b ? a : max_f64(a, b); }
+/* By the generation's rule for NaN. */
+static inline f32 min_by(int generation, f32 a, f32 b) { return generation >= GFX12 ? min_num(a, b) : min_f32(a, b); }
+static inline f32 max_by(int generation, f32 a, f32 b) { return generation >= GFX12 ? max_num(a, b) : max_f32(a, b); }
+static inline f32 med3_by(int generation, f32 a, f32 b, f32 c) {
+  if (a != a || b != b || c != c) return min_by(generation, min_by(generation, a, b), c);
+  f32 top = max_f32(max_f32(a, b), c); /* the larger of those that are left without the largest: zeros of either sign are equal */
+  return top == a ? max_f32(b, c) : top == b ? max_f32(a, c) : max_f32(a, b);
 }
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
@@ -73,6 +93,10 @@ static inline i32 to_i16(f32 x) { return x != x ? 0 : x <= -32768.0f ? -32768 : 
 static inline u32 to_u16(f32 x) { return x != x || x <= 0 ? 0 : x >= 65535.0f ? 65535 : (u32)x; }
 static inline u32 to_u8(f32 x) { return x != x || x <= 0 ? 0 : x >= 255.0f ? 255 : (u32)x; }
 static inline i32 saturate(i64 x, i64 low, i64 high) { return (i32)(x < low ? low : x > high ? high : x); }
+static inline u32 usaturate16(u64 x) { return x > 65535 ? 65535 : (u32)x; }
+static inline u32 to_snorm(f32 x) { return x != x ? 0 : (u32)to_i16(nearbyintf(MIN(MAX(x, -1.0f), 1.0f) * 32767.0f)) & 0xffff; }
+static inline u32 to_unorm(f32 x) { return x != x ? 0 : to_u16(nearbyintf(MIN(MAX(x, 0.0f), 1.0f) * 65535.0f)); }
+static inline int cube_face(f32 x, f32 y, f32 z) { x = fabsf(x); y = fabsf(y); z = fabsf(z); return z >= x && z >= y ? 2 : y >= x; }
 static inline u32 usaturate(i64 x) { return x < 0 ? 0 : x > 0xffffffffll ? 0xffffffffu : (u32)x; }
 
 static inline f32 flushed(f32 x) { return (of_f32(x) & 0x7f800000u) ? x : as_f32(of_f32(x) & 0x80000000u); }
@@ -82,10 +106,11 @@ static inline f32 log2_unit(f32 x) { x = flushed(x); return (f32)log2(x); }
 static inline f32 rcp_unit(f32 x) { return flushed(1.0f / flushed(x)); }
 static inline f32 rsq_unit(f32 x) { x = flushed(x); return (f32)(1.0 / sqrt((f64)x)); }
 static inline f32 sqrt_unit(f32 x) { return sqrtf(flushed(x)); }
-static inline f32 sin_unit(f32 x) { return fabsf(x) > 256.0f * 256.0f * 256.0f ? 0 : (f32)sin((x - floor((f64)x)) * 6.283185307179586476925); }
-static inline f32 cos_unit(f32 x) { return fabsf(x) > 256.0f * 256.0f * 256.0f ? 1 : (f32)cos((x - floor((f64)x)) * 6.283185307179586476925); }
-static inline f32 fract_f32(f32 x) { f32 r = x - floorf(x); return isinf(x) ? as_f32(0x7fc00000) : MIN(r, as_f32(0x3f7fffffu)); }
-static inline f64 fract_f64(f64 x) { f64 r = x - floor(x); return isinf(x) ? NAN : MIN(r, as_f64(0x3fefffffffffffffull)); }
+static inline f32 sin_unit(f32 x) { return isinf(x) || x != x ? as_f32(0x7fc00000) : fabsf(x) > 256.0f * 256.0f * 256.0f ? 0 : (f32)sin((x - floor((f64)x)) * 6.283185307179586476925); }
+static inline f32 cos_unit(f32 x) { return isinf(x) || x != x ? as_f32(0x7fc00000) : fabsf(x) > 256.0f * 256.0f * 256.0f ? 1 : (f32)cos((x - floor((f64)x)) * 6.283185307179586476925); }
+static inline f32 fract_f32(f32 x) { f32 r = x - floorf(x); return x != x ? quiet(x) : isinf(x) ? as_f32(0x7fc00000) : MIN(r, as_f32(0x3f7fffffu)); }
+static inline f32 fract_f16(f32 x) { f32 r = x - floorf(x); return x != x ? quiet(x) : isinf(x) ? as_f32(0x7fc00000) : MIN(r, as_f16(0x3bff)); }
+static inline f64 fract_f64(f64 x) { f64 r = x - floor(x); return x != x || isinf(x) ? NAN : MIN(r, as_f64(0x3fefffffffffffffull)); }
 static inline i32 frexp_exp(f64 x) { int e = 0; if (x == 0 || isinf(x) || x != x) return 0; (void)frexp(x, &e); return e; }
 static inline f64 frexp_mant(f64 x) { int e; return x == 0 || isinf(x) || x != x ? x : frexp(x, &e); }
 
@@ -179,19 +204,21 @@ static inline u32 bits(u32 x, u32 offset, u32 width) { offset &= 31; width &= 31
 static inline i32 sbits(u32 x, u32 offset, u32 width) {
   offset &= 31; width &= 31;
   if (!width) return 0;
-  u32 r = x >> offset & ((1u << width) - 1), top = 1u << (width - 1);
+  u32 r = (u32)((i32)x >> offset) & ((1u << width) - 1), top = 1u << (width - 1);
   return (i32)((r ^ top) - top);
 }
 static inline u64 bits64(u64 x, u32 offset, u32 width) { offset &= 63; width &= 127; return !width ? 0 : width >= 64 ? x >> offset : x >> offset & ((1ull << width) - 1); }
 static inline i64 sbits64(u64 x, u32 offset, u32 width) {
-  u64 r = bits64(x, offset, width);
-  width &= 127;
-  if (!width || width >= 64) return (i64)r;
+  offset &= 63; width &= 127;
+  if (!width) return 0;
+  u64 r = (u64)((i64)x >> offset);
+  if (width >= 64) return (i64)r;
+  r &= (1ull << width) - 1;
   u64 top = 1ull << (width - 1);
   return (i64)((r ^ top) - top);
 }
 static inline u32 bfe32(u32 x, u32 field) { return bits64(x, field & 31, field >> 16 & 127) & 0xffffffffu; }
-static inline i32 sbfe32(u32 x, u32 field) { u32 width = field >> 16 & 127; return width >= 32 ? (i32)(x >> (field & 31)) : (i32)sbits64(x, field & 31, width); }
+static inline i32 sbfe32(u32 x, u32 field) { u32 width = field >> 16 & 127; return width >= 32 ? (i32)x >> (field & 31) : (i32)sbits64((u64)(i64)(i32)x, field & 31, width); }
 static inline u32 put_half(u32 old, u32 half, u32 modifiers) { return modifiers & HIGH ? (old & 0xffff) | half << 16 : (old & 0xffff0000u) | half; }
 static inline u32 permuted(u32 a, u32 b, u32 sel) {
   u64 both = (u64)a << 32 | b;
@@ -258,9 +285,14 @@ static inline u32 of_fp8(f32 x, int mantissa, int fnuz) {
   int scale = MAX(e - 1, 1 - bias) - mantissa;
   f32 rounded = nearbyintf(ldexpf(a, -scale));
   f32 back = ldexpf(rounded, scale);
-  if (back > largest) return fnuz || mantissa == 3 ? (fnuz ? sign | 0x7f : nan) : sign | 0x7c;
+  if (back > largest) return fnuz || mantissa == 3 ? nan : sign | 0x7c; /* it rounds and does not saturate */
   if (rounded == 0) return fnuz ? 0 : sign;
   (void)frexpf(back, &e);
   if (e - 1 < 1 - bias) return sign | (u32)rounded;
   return sign | (u32)(e - 1 + bias) << mantissa | ((u32)ldexpf(back, mantissa - (e - 1)) & ((1u << mantissa) - 1));
+}
+static inline f32 dot4_fp8(u32 a, u32 b, f32 c, int mantissa_a, int mantissa_b) {
+  f64 sum = c;
+  for (int i = 0; i < 32; i += 8) sum += (f64)as_fp8(a >> i & 255, mantissa_a, 0) * as_fp8(b >> i & 255, mantissa_b, 0);
+  return (f32)sum;
 }

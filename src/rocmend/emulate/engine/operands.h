@@ -216,50 +216,54 @@ static const u32 *fetch_row(Wave *w, const Inst *i, u32 k, u32 *room, u64 *valid
 }
 
 /* Denormals are flushed where the mode says so: bits 4 and 5 of MODE for single precision, 6 and 7 for the others. */
+static inline u32 flushed_half(u32 x) { return x & 0x7c00 ? x : x & 0x8000; }
+static inline u32 flushed_pair(u32 x) { return flushed_half(x & 0xffff) | flushed_half(x >> 16) << 16; }
+static void flush_rows(u32 type, const u32 *in, u32 *room, u32 n) {
+  for (u32 l = 0; l < n; l++)
+    switch (type) {
+      case F32: room[l] = of_f32(flushed(as_f32(in[l]))); break;
+      case PK32: room[l] = of_f32(flushed(as_f32(in[l]))); room[n + l] = of_f32(flushed(as_f32(in[n + l]))); break;
+      case F16: room[l] = flushed_half(in[l]); break;
+      case PK16: room[l] = flushed_pair(in[l]); break;
+      default: { u32 high = in[n + l], keep = (high & 0x7ff00000u) != 0; room[l] = keep ? in[l] : 0; room[n + l] = keep ? high : high & 0x80000000u; }
+    }
+}
+static inline int flushes(const Wave *w, u32 type, u32 bit) {
+  int single = type == F32 || type == PK32;
+  return (single || type == F16 || type == PK16 || type == F64) && !(w->mode >> (bit + (single ? 0 : 2)) & 1);
+}
 static const u32 *flush_in(const Wave *w, const Operand *o, const u32 *in, u32 *room) {
-  u32 n = w->lanes;
-  if (o->type == F32 && !(w->mode >> 4 & 1)) {
-    for (u32 l = 0; l < n; l++) room[l] = of_f32(flushed(as_f32(in[l])));
-    return room;
-  }
-  if (o->type == F16 && !(w->mode >> 6 & 1)) {
-    for (u32 l = 0; l < n; l++) room[l] = in[l] & 0x7c00 ? in[l] : in[l] & 0x8000;
-    return room;
-  }
-  return in;
+  if (!flushes(w, o->type, 4)) return in;
+  flush_rows(o->type, in, room, w->lanes);
+  return room;
 }
 
+static inline f64 modified(const Inst *i, int scales, f64 x) {
+  if (scales) { x *= i->omod == 1 ? 2.0 : i->omod == 2 ? 4.0 : 0.5; if (x == 0) x = 0; }
+  if (i->flags & CLAMP) x = x != x ? 0 : MIN(MAX(x, 0.0), 1.0);
+  return x;
+}
+/* Denormals of the result, its scale and its bounds. Scales do nothing where denormals are kept, or in IEEE mode. */
 static void finish_floats(const Wave *w, const Inst *i, u32 *d) {
-  u32 n = w->lanes;
-  for (u32 l = 0; l < n; l++) {
-    if (i->d.type == F32) {
-      f32 x = as_f32(d[l]);
-      if (!(w->mode >> 5 & 1)) x = flushed(x);
-      if (i->omod) x *= i->omod == 1 ? 2.0f : i->omod == 2 ? 4.0f : 0.5f;
-      if (i->flags & CLAMP) x = x != x ? 0 : MIN(MAX(x, 0.0f), 1.0f);
-      d[l] = of_f32(x);
-    } else if (i->d.type == F16) {
-      if (!(w->mode >> 7 & 1) && !(d[l] & 0x7c00)) d[l] &= 0x8000;
-      if (i->omod || (i->flags & CLAMP)) {
-        f32 x = as_f16(d[l]);
-        if (i->omod) x *= i->omod == 1 ? 2.0f : i->omod == 2 ? 4.0f : 0.5f;
-        if (i->flags & CLAMP) x = x != x ? 0 : MIN(MAX(x, 0.0f), 1.0f);
-        d[l] = of_f16(x);
-      }
-    } else if (i->d.type == F64) {
-      f64 x = as_f64(d[l] | (u64)d[n + l] << 32);
-      if (i->omod) x *= i->omod == 1 ? 2.0 : i->omod == 2 ? 4.0 : 0.5;
-      if (i->flags & CLAMP) x = x != x ? 0 : MIN(MAX(x, 0.0), 1.0);
-      d[l] = (u32)of_f64(x); d[n + l] = (u32)(of_f64(x) >> 32);
-    } else if (i->d.type == PK16 && (i->flags & FLOATS)) {
-      for (int h = 0; h < 32; h += 16) {
-        u32 x = d[l] >> h & 0xffff;
-        if (!(w->mode >> 7 & 1) && !(x & 0x7c00)) x &= 0x8000;
-        if (i->flags & CLAMP) { f32 y = as_f16(x); x = of_f16(y != y ? 0 : MIN(MAX(y, 0.0f), 1.0f)); }
-        d[l] = (d[l] & ~(0xffffu << h)) | x << h;
-      }
+  u32 n = w->lanes, type = i->d.type;
+  int flush = flushes(w, type, 5), scales = i->omod && flush && (i->generation >= GFX12 || !(w->mode >> 9 & 1));
+  if (flush) flush_rows(type, d, d, n);
+  if (!scales && !(i->flags & CLAMP)) return;
+  for (u32 l = 0; l < n; l++)
+    switch (type) {
+      case F32: d[l] = of_f32((f32)modified(i, scales, as_f32(d[l]))); break;
+      case PK32: d[l] = of_f32((f32)modified(i, scales, as_f32(d[l]))); d[n + l] = of_f32((f32)modified(i, scales, as_f32(d[n + l]))); break;
+      case F16: d[l] = of_f16(modified(i, scales, as_f16(d[l]))); break;
+      case PK16: d[l] = of_f16(modified(i, 0, as_f16(d[l] & 0xffff))) | of_f16(modified(i, 0, as_f16(d[l] >> 16))) << 16; break;
+      case F64: { u64 x = of_f64(modified(i, scales, as_f64(d[l] | (u64)d[n + l] << 32))); d[l] = (u32)x; d[n + l] = (u32)(x >> 32); break; }
+      default: break;
     }
-  }
+  if (flush) flush_rows(type, d, d, n);
+  if (scales) /* a scaled zero has no sign */
+    for (u32 l = 0; l < n; l++) {
+      u32 *top = type == F64 ? &d[n + l] : &d[l], sign = type == F16 ? 0x8000u : 0x80000000u;
+      if (*top == sign && (type != F64 || !d[l])) *top = 0;
+    }
 }
 
 /* Where the lanes of a half-word result go in its register. */

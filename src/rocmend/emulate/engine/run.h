@@ -25,8 +25,8 @@ static void barrier_passed(Group *g) {
   for (u32 k = 0; k < g->waves; k++) {
     Wave *o = &g->wave[k];
     if (!o->done && (o->machine->checks & CHECK_RACES)) carry_over(o);
+    o->signalled = o->signalled == 1 && !o->waiting ? 2 : 0; /* signalled, not yet waiting: passes when it comes to wait */
     o->waiting = 0;
-    o->signalled = 0;
   }
 }
 static void arrive(Wave *w) {
@@ -97,14 +97,16 @@ static int step(Wave *w) {
       for (u32 k = 0; k < COUNTERS; k++) if (i->s[k].kind == LITERAL) wait_for(w, k, (u32)i->s[k].value);
       break;
     case F_BARRIER:
-      if (i->op == 0 || !w->signalled) { arrive(w); w->signalled = 0; if (w->group->arrived) { w->waiting = 1; result = YIELDS; } }
-      else if (w->group->arrived && w->signalled == 1) { w->waiting = 1; result = YIELDS; }
+      if (i->op == 0) {
+        w->waiting = 1;
+        arrive(w);
+      } else if (w->signalled == 2) w->signalled = 0;
+      else w->waiting = 1; /* without a signal of its own for ever */
+      if (w->waiting) result = YIELDS;
       break;
     case F_BARRIER_SIGNAL: {
       w->signalled = 1;
-      u32 epoch = w->group->epoch;
       arrive(w);
-      if (w->group->epoch != epoch) w->signalled = 2;
       break;
     }
     case F_SLEEP: w->asleep = 1; result = YIELDS; break;

@@ -45,6 +45,7 @@ static void evaluate(Wave *w, const Inst *i, Rooms *rooms, Vector *x, u64 *valid
         for (u32 l = 0; l < n; l++) out[l] = fill == 0 ? out[l] & ~u[l] : fill == 1 ? out[l] | u[l] : (out[l] & ~u[l]) | (0x5a3c96f1u & u[l]);
       }
     }
+  if ((i->flags & READS_D) && (i->flags & FLOATS)) flush_in(w, &i->d, rooms->d, rooms->d);
   x->lanes = n;
   x->mode = w->mode;
   x->inst = i;

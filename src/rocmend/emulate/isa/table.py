@@ -84,9 +84,9 @@ def _families() -> Iterator[str]:
             for test, text in _INTEGER_COMPARES.items():
                 for prefix in ("cmp", "cmpx"):
                     yield f"v_{prefix}_{test}_{sign}{bits} none m : {sign}{bits} {sign}{bits} | M = {text}"
-    for kind, bit in (("f16", "b16"), ("f32", "b32"), ("f64", "b64")):
+    for kind, bit, wanted in (("f16", "b16", "u16"), ("f32", "b32", "b32"), ("f64", "rf64", "b32")):
         for prefix in ("cmp", "cmpx"):
-            yield f"v_{prefix}_class_{kind} none m : {bit} b32 | M = class_{kind}(S0, S1)"
+            yield f"v_{prefix}_class_{kind} none m : {bit} {wanted} | M = class_{kind}(S0, S1)"
 
 
 def _scalar_families() -> Iterator[str]:
@@ -157,7 +157,7 @@ _C_TYPES = {
     "i64": "i64",
     "b64": "u64",
 }
-_WIDE = frozenset({"f64", "u64", "i64", "b64", "pkb32", "pk32"})
+_WIDE = frozenset({"f64", "rf64", "u64", "i64", "b64", "pkb32", "pk32"})
 
 
 def _load(kind: str, source: str, half: str = "") -> str:
@@ -183,7 +183,7 @@ def _load(kind: str, source: str, half: str = "") -> str:
 
 _VALUE = {
     "f32": "f32", "mix": "f32", "f64": "f64", "f16": "f32", "bf16": "f32", "i16": "i32", "pkf16": "f32", "pki16": "i32",
-    "pk32": "f32", "i32": "i32", "i64": "i64", "u64": "u64", "b64": "u64", "pkb32": "u64",
+    "pk32": "f32", "rf64": "u64", "i32": "i32", "i64": "i64", "u64": "u64", "b64": "u64", "pkb32": "u64",
 }  # fmt: skip
 _RESULT = _VALUE | {"f16": "f64", "pkf16": "f64"}
 
@@ -201,7 +201,9 @@ def _store(kind: str, half: str) -> str:
         "pk32": f"x->d[{'n + ' if half == 'H' else ''}l] = of_f32(D);",
         "none": "(void)D;",
     }
-    return stores.get(kind, "x->d[l] = (u32)D;" if kind not in {"u16", "i16", "b16"} else "x->d[l] = (u32)D & 0xffff;")
+    return stores.get(
+        kind, "x->d[l] = (u32)D;" if kind not in {"u16", "i16", "b16", "rf16"} else "x->d[l] = (u32)D & 0xffff;"
+    )
 
 
 def _statements(text: str, target: str) -> str:
@@ -209,7 +211,8 @@ def _statements(text: str, target: str) -> str:
 
 
 def _vector_function(one: Operation) -> str:
-    text = one.text.replace("CLAMPED", "(x->inst->flags & CLAMP)").replace("FNUZ", "(x->inst->flags & FNUZ)")
+    text = one.text.replace("CLAMPED", "(x->inst->flags & CLAMP)").replace("FNUZ", "!!(x->inst->flags & FNUZ)")
+    text = re.sub(r"\bG\b", "x->inst->generation", text)
     halves = ["L", "H"] if one.result in {"pkf16", "pku16", "pki16", "pk32"} else [""]
     body = []
     for half in halves:

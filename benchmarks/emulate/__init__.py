@@ -1,0 +1,1 @@
+"""What the emulator finds, and how fast it is."""
