@@ -222,7 +222,7 @@ def _speeds(check: Check) -> tuple[Block, ...]:
 
 
 def _levels(check: Check) -> tuple[Block, ...]:
-    rows = [
+    rows: list[list[str | Cell]] = [
         [level.name, Cell("possible" if level.possible else "not here", _LEVEL_TONES[level.possible]), level.text]
         for level in check.levels
     ]
