@@ -19,7 +19,7 @@ import click
 
 from rocmend.cli.base import RocmendCommand
 from rocmend.cli.main import command_modules
-from rocmend.cli.views.compiled import checks_text, kernels_page, overview
+from rocmend.cli.views.compiled import checks_text, emulated_overview, kernels_page, overview
 from rocmend.cli.views.entry import entry_document
 from rocmend.cli.views.port_rules import rule_document, rules_document
 from rocmend.cli.views.targets import target_document
@@ -30,6 +30,7 @@ from rocmend.doctor.explain import explain
 from rocmend.kb.entry import Entry, Status
 from rocmend.kb.general import headline
 from rocmend.kb.load import Knowledge, load_entries
+from rocmend.kernels import rungs
 from rocmend.kernels.compiled.run import SAME_CODE
 from rocmend.kernels.compiled.table import Row, read_table
 from rocmend.machine.facts import declared_facts
@@ -234,17 +235,36 @@ def _compiled_kernels(folder: Path) -> None:
     text = (
         f"{len(rows)} launches that the representative cases of the ops make, one for each kernel, target, tuning "
         f"record and width of elements, compiled with Triton {versions} for GPUs that are not there by "
-        f"`rocmend kernels compile`. {f'{wrong} have findings.' if wrong else 'None has a finding.'} Compiled only, "
-        "not run.\n\n"
+        f"`rocmend kernels compile`. {f'{wrong} have findings.' if wrong else 'None has a finding.'} Cases that "
+        "were run as machine code stand [at the end](#executed-on-the-cpu).\n\n"
         + overview(rows)
         + f"\n\nThe machine code is the same on {others}."
         + "\n\nA finding is one of these:\n\n"
         + checks_text()
         + "\n\nOccupancy is counted in wavefronts a SIMD holds, the LDS of the workgroup taken into account. Spills are"
         " those of vector and scalar registers together, scratch is in bytes a lane, LDS in bytes a workgroup."
+        "\n\n" + _executed()
     )
     pages = ", ".join(f"[{op}](compiled/{op}.md)" for op in sorted(by_op))
     write_atomic(folder / "kernels-compiled.md", _page("Compiled kernels", f"{text}\n\nBy op: {pages}."))
+
+
+_EXECUTED = """Cases of the suites that passed as AMD machine code, by op and target. `rocmend.emulate` executes the
+code object instruction by instruction; the results agree with the float64 reference, and with themselves bit by bit
+when waves and workgroups run in reverse order. An access outside of a buffer, a race between waves, a missing wait or a
+value that nothing wrote fails a case. The column *cases* counts the tiny and small ones that there are; those that were
+run are the first of each function and implementation. This says nothing about speed, and is no run on a GPU."""
+
+
+def _executed() -> str:
+    runs = [run for run in rungs.shipped() if run.rung == "emulated"]
+    dates = " and ".join(sorted({run.date for run in runs}))
+    used = {", ".join(f"{name} {version}" for name, version in run.versions.items()) for run in runs}
+    return (
+        f"## Executed on the CPU\n\n{_EXECUTED}\n\n{emulated_overview(runs)}\n\n"
+        f"{sum(run.count for run in runs):,} runs on {dates} with {'; '.join(sorted(used))}. `rocmend kernels check "
+        "--emulate GPUS` runs all cases, with `--cases N` the first ones."
+    )
 
 
 _MLX = """`rocmend.mlx.core` has every public name of mlx.core 0.32.4, with its signature, but for what stands here.

@@ -16,6 +16,7 @@ from rocmend.bench.records import BEFORE, BenchRun, Measured, evidence_of, measu
 from rocmend.bench.session import Prepared, Subject
 from rocmend.bench.sides import Side, read_side
 from rocmend.bench.stats import Difference, summarize
+from rocmend.cli.views.compare import junit_suite
 from rocmend.core.errors import DataError, UsageError
 from rocmend.core.verdict import Verdict
 from rocmend.store.store import Store
@@ -217,3 +218,37 @@ def test_runs_and_files_that_are_not_there_are_named(tmp_path: Path) -> None:
         for name in ("last", "last~3", "bench-gemm-1", "no/such.json", "gemm~1", "last~-1", ""):
             with pytest.raises(UsageError, match=r"no such|no run|has no"):
                 read_side(name, lambda: store)
+
+
+@pytest.mark.parametrize("ending", [".json", ".jsonl"])
+def test_a_file_of_a_newer_rocmend_is_refused(ending: str, measured: Make, tmp_path: Path) -> None:
+    rows = [row_of(measured("a", 1.0))]
+    path = tmp_path / f"new{ending}"
+    data = {"schema_version": 99, **rows[0]} if ending == ".jsonl" else {"schema_version": 99, "data": rows}
+    path.write_bytes(msgspec.json.encode(data))
+    with pytest.raises(DataError, match=r"has schema_version 99; this rocmend reads up to 1\."):
+        read_side(str(path), _no_store)
+
+
+def test_json_that_is_another_thing_is_not_called_no_json(tmp_path: Path) -> None:
+    path = tmp_path / "list.json"
+    path.write_text("[1, 2]")
+    with pytest.raises(DataError, match=r"holds no run of a benchmark\.") as error:
+        read_side(str(path), _no_store)
+    assert "no JSON" not in str(error.value)
+
+
+def test_a_lost_figure_is_typed_as_it_failed_in_junit(measured: Make) -> None:
+    lost = measured("lost", None)
+    killed = msgspec.structs.replace(lost, verdict=Verdict.OOM)
+    unsupported = msgspec.structs.replace(measured("gone", None), verdict=Verdict.UNSUPPORTED)
+    found = changed([measured("lost", 1.0), measured("gone", 1.0)], [killed, unsupported])
+    verdicts = {case.name: case.verdict for case in junit_suite(found).cases}
+    assert (verdicts["gemm/lost"], verdicts["gemm/gone"]) == (Verdict.OOM, Verdict.INFRA)
+
+
+def test_a_device_without_a_target_has_no_empty_brackets(measured: Make) -> None:
+    one = measured("a", 1.0, subject=Subject(device_name="Strix Halo"))
+    other = measured("a", 1.0, subject=Subject(device_name="RTX"), started=LATER)
+    assert Side("A", (one,)).device == "Strix Halo"
+    assert changed([one], [other]).changes[0].comparison.reason == "other device: Strix Halo, then RTX"

@@ -14,7 +14,7 @@ from rocmend.bench.calls import Torch
 from rocmend.bench.case import Case, Setting
 from rocmend.bench.device import Device, link_gb_s
 from rocmend.bench.measure import Effort
-from rocmend.bench.records import Measured
+from rocmend.bench.records import BenchRun, Measured
 from rocmend.bench.run import run_suite
 from rocmend.bench.session import Prepared, Subject
 from rocmend.bench.stats import summarize
@@ -22,10 +22,12 @@ from rocmend.bench.suite import Bound, Selected
 from rocmend.bench.suites import gemm, gemm_cases
 from rocmend.bench.suites.gemm_cases import PRESETS, Shape, bytes_of, case_of, group_of, preset_cases
 from rocmend.bench.suites.gemm_conclude import conclusions
+from rocmend.cli.views.bench_gemm import rooflines
 from rocmend.core.errors import UsageError
 from rocmend.core.records import Fact
 from rocmend.core.verdict import Verdict
 from rocmend.machine.facts import Machine
+from rocmend.report.document import Plot
 from rocmend.runner.interpreter import importable
 
 TORCH = Torch(Path(), "python")
@@ -319,3 +321,23 @@ def test_a_wrong_product_gets_no_figure_and_a_right_one_after_it_does(tmp_path: 
         (Verdict.WRONG_OUTPUT, None, ())
     ] * len(results), [result.reason for result in results]
     assert "beside" in results[4].reason
+
+
+def test_a_ceiling_says_of_how_many_figures_it_is() -> None:
+    cases = [case_of(Shape(512 + number, 4096, 4096, "nt"), "bfloat16") for number in range(2)]
+    good, busy = (_result(case, gemm.DEFAULT, 1e-3) for case in cases)
+    busy = msgspec.structs.replace(busy, waited=(0.5,) * 8)
+    assert "; of 2 figures 1 can be relied on)" in conclusions([good, busy])[-1].text
+    assert "relied on" not in conclusions([good, good])[-1].text
+
+
+def test_a_roof_is_a_bound_and_not_the_highest_figure() -> None:
+    cases = [case_of(Shape(512 + number, 4096, 4096, "nt"), "bfloat16") for number in range(3)]
+    with_peak = [_result(case, gemm.DEFAULT, 1e-3) for case in cases]
+    without = [msgspec.structs.replace(result, bounds=()) for result in with_peak]
+    kinds = []
+    for results in (with_peak, without):
+        (plot,) = rooflines(BenchRun("", "gemm", "", (gemm.DEFAULT,), tuple(results)))
+        assert isinstance(plot, Plot)
+        kinds.append([series.name for series in plot.series])
+    assert kinds == [[gemm_cases.PEAK, "default"], ["default"]]

@@ -92,6 +92,9 @@ BROKEN: list[tuple[str, dict[str, Any]]] = [
     ("KB002", {"source": ()}),
     ("KB003", {"source": (Source("S"),)}),
     ("KB003", {"source": (Source("S", "see the wiki"),)}),
+    ("KB043", {"source": (Source("S", "https://example.org/1", read=dt.date(2026, 11, 21)),)}),
+    ("KB043", {"source": (Source("S", "https://example.org/1", said="It is so."),)}),
+    ("KB043", {"source": (Source("S", "https://example.org/1", read=dt.date(2026, 11, 22), said="It is so."),)}),
     ("KB004", {"review_by": dt.date(2026, 11, 20), "reviewed": dt.date(2026, 1, 1)}),
     ("KB004", {"reviewed": dt.date(2026, 12, 1)}),
     ("KB004", {"review_by": dt.date(2027, 1, 1), "reviewed": dt.date(2027, 1, 2)}),
@@ -212,6 +215,16 @@ def test_a_review_is_due_on_its_day_and_overdue_after(entry_of: Make, knowledge_
     knowledge = knowledge_of(entry_of(reviewed=dt.date(2026, 1, 1), review_by=dt.date(2026, 6, 1)))
     assert codes(knowledge, dt.date(2026, 6, 1)) == []
     assert codes(knowledge, dt.date(2026, 6, 2)) == ["KB004"]
+
+
+def test_a_review_of_today_is_recorded_and_older_ones_need_not_be(entry_of: Make, knowledge_of: Gather) -> None:
+    day = dt.date(2026, 11, 30)
+    recorded = Source("S", "https://example.org/1", read=day, said="It is so.")
+    assert codes(knowledge_of(entry_of(reviewed=day)), day) == ["KB043"]
+    assert codes(knowledge_of(entry_of(reviewed=dt.date(2026, 11, 29))), day) == []
+    assert codes(knowledge_of(entry_of(reviewed=day, source=(recorded,))), day) == []
+    older = entry_of(reviewed=dt.date(2026, 12, 1), source=(recorded,))
+    assert codes(knowledge_of(older), dt.date(2026, 12, 1)) == ["KB043"], "reviewed is moved, and nothing was read"
 
 
 def test_an_archived_entry_needs_no_action_and_no_review(entry_of: Make, knowledge_of: Gather) -> None:

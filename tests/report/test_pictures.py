@@ -209,3 +209,10 @@ def test_any_points_are_drawn_inside_the_plot(values: list[tuple[float, float, f
     for y in re.findall(r' y[12]?="([^"%]*)"', drawn):
         assert 0 <= float(y) <= 310
     assert max(map(len, _printed(block, width).splitlines())) <= width
+
+
+def test_an_interval_that_goes_on_beyond_the_plot_ends_in_an_arrow() -> None:
+    whole = Plot(Axis("x"), Axis("y"), (Series("s", (Point(1, 2, "", (1.5, 2.5)), Point(2, 4))),))
+    cut = Plot(Axis("x"), Axis("y"), (Series("s", (Point(1, 2, "", (1.5, 1e6)), Point(2, 4))),))
+    assert "goes on to" not in draw(whole)
+    assert draw(cut).count("goes on to 1e+06") == 1

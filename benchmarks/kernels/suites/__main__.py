@@ -26,7 +26,7 @@ from benchmarks.kernels.suites.outcomes import Log, costs
 from benchmarks.kernels.suites.sources import digest
 
 from rocmend.kernels import registry, rungs
-from rocmend.kernels.suite.supervise import OpRun, _summed, evidence_of
+from rocmend.kernels.suite.supervise import OpRun, evidence_of, summed
 
 SIZES = ("tiny", "small", "large")
 
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for op in ops:
         names = {item.case for item in wanted if item.op == op}
         found = {name: one for name, one in log.outcomes[op].items() if name in names}
-        run = _summed(op, found, log.about, sizes, started, sum(one.time_ms for one in found.values()))
+        run = summed(op, found, log.about, sizes, started, sum(one.time_ms for one in found.values()))
         left = len(names) - len(found)
         not_begun += left
         tail = f", {left} not begun" if left else ""

@@ -29,6 +29,7 @@ class Change(msgspec.Struct, frozen=True, omit_defaults=True):
         figure_b: B's.
         lost: A has a figure, and B failed to get one.
         beyond: B is slower by more than the limit, by all of its interval.
+        lost_by: How B failed, where it lost its figure.
         unhealthy_a: Why A's machine was not healthy; empty where nothing is known against it.
         unhealthy_b: Why B's was not.
         busy_a: Share of the time that A waited for a processor, where it is too large to compare A; else 0.
@@ -44,6 +45,7 @@ class Change(msgspec.Struct, frozen=True, omit_defaults=True):
     figure_b: float | None = None
     lost: bool = False
     beyond: bool = False
+    lost_by: Verdict | None = None
     unhealthy_a: str = ""
     unhealthy_b: str = ""
     busy_a: float = 0.0
@@ -184,6 +186,7 @@ def _compared(a: Measured, b: Measured, *, across: bool) -> Comparison:
 
 
 def _change(a: Measured, b: Measured, found: Comparison, limit: float, *, by_case: bool) -> Change:
+    lost = a.summary is not None and b.verdict not in _NOT_LOST
     return Change(
         case=a.case.id,
         title=a.case.title or a.case.id,
@@ -192,7 +195,8 @@ def _change(a: Measured, b: Measured, found: Comparison, limit: float, *, by_cas
         comparison=found,
         figure_a=a.figure,
         figure_b=b.figure,
-        lost=a.summary is not None and b.verdict not in _NOT_LOST,
+        lost=lost,
+        lost_by=b.verdict if lost else None,
         beyond=found.difference is Difference.SLOWER and found.high is not None and found.high < 1 - limit,
         unhealthy_a=a.unhealthy,
         unhealthy_b=b.unhealthy,

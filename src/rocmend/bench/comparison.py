@@ -218,9 +218,9 @@ def _said(value: Any) -> str:
 
 
 def _elsewhere(a: Measured, b: Measured) -> str:
-    devices = [f"{item.subject.device_name} ({item.subject.gfx_target})" for item in (a, b)]
+    devices = [item.subject.named for item in (a, b)]
     if devices[0] != devices[1]:
-        return f"other device: {devices[0]}, then {devices[1]}"
+        return f"other device: {devices[0] or 'not known'}, then {devices[1] or 'not known'}"
     for name in _SAME_MACHINE:
         first, second = a.machine.get(name, ""), b.machine.get(name, "")
         if first and second and first != second:

@@ -31,6 +31,13 @@ class Subject(msgspec.Struct, frozen=True, omit_defaults=True):
     device_name: str = ""
     versions: dict[str, str] = {}
 
+    @property
+    def named(self) -> str:
+        """The device with its target, as far as they are known: ``AMD Radeon 8060S (gfx1151)``."""
+        if self.device_name and self.gfx_target:
+            return f"{self.device_name} ({self.gfx_target})"
+        return self.device_name or self.gfx_target
+
 
 class Prepared(msgspec.Struct, frozen=True, omit_defaults=True):
     """A case made ready: built, run once, its result compared, warmed up.

@@ -14,6 +14,7 @@ from rocmend.bench.stored import results_of, run_named
 from rocmend.core.documents import decode_json, read_document
 from rocmend.core.errors import DataError, UsageError
 from rocmend.core.evidence import Evidence
+from rocmend.core.records import SCHEMA_VERSION
 from rocmend.core.suggest import did_you_mean
 from rocmend.store.runs import LISTED
 
@@ -69,11 +70,7 @@ class Side(msgspec.Struct, frozen=True):
     @property
     def device(self) -> str:
         """The devices that it ran on."""
-        names = dict.fromkeys(
-            f"{item.subject.device_name} ({item.subject.gfx_target})"
-            for item in self.results
-            if item.subject.device_name
-        )
+        names = dict.fromkeys(item.subject.named for item in self.results if item.subject.device_name)
         return ", ".join(names)
 
 
@@ -138,11 +135,14 @@ def _file(path: Path) -> Side:
             raise DataError(str(path), "is empty.", next_step=_WRITES)
         return Side(str(path), rows)
     try:
-        whole = decode_json(data, dict[str, Any], subject=str(path))
+        whole = decode_json(data, Any, subject=str(path))
     except DataError as error:
         raise DataError(
             str(path), "holds no run of a benchmark: it is no JSON.", next_step=f"{_WRITES} Pages are not read."
         ) from error
+    if not isinstance(whole, dict):
+        raise DataError(str(path), "holds no run of a benchmark.", next_step=_WRITES)
+    _check_version(whole, path)
     held = whole.get("data", whole)
     if not isinstance(held, dict) or not held.get("results"):
         raise DataError(str(path), "holds no run of a benchmark.", next_step=_WRITES)
@@ -150,9 +150,22 @@ def _file(path: Path) -> Side:
     return Side(str(path), on_machine(run.results, run.machine), run.machine)
 
 
+def _check_version(held: dict[str, Any], path: Path) -> None:
+    """Refuse what a newer rocmend wrote: what it means may have changed."""
+    version = held.get("schema_version", SCHEMA_VERSION)
+    if not isinstance(version, int) or version > SCHEMA_VERSION:
+        raise DataError(
+            str(path),
+            f"has schema_version {str(version)[:20]}; this rocmend reads up to {SCHEMA_VERSION}.",
+            why="A newer rocmend wrote it, and this one could misread it.",
+            next_step="Upgrade rocmend.",
+        )
+
+
 def _row(line: bytes, path: Path) -> Measured:
     """Read a line of ``bench … --format jsonl``, or of ``store ls --format jsonl``."""
     row = decode_json(line, dict[str, Any], subject=str(path))
+    _check_version(row["evidence"] if isinstance(row.get("evidence"), dict) else row, path)
     if isinstance(row.get("evidence"), dict):
         return measured_of(_converted(row["evidence"], Evidence, path))
     return _converted(row, Measured, path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import re
 import signal
 import threading
 from collections.abc import Callable
@@ -102,10 +103,25 @@ class BenchOptions(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(chosen, block_s=self.time_s / blocks, least_blocks=blocks)
 
 
+def _known_device(_ctx: click.Context, _parameter: click.Parameter, text: str) -> str:
+    if not re.fullmatch(r"auto|cpu|cuda(:\d{1,3})?", text):
+        raise UsageError(
+            "--device",
+            f"{text[:40]!r} is no device.",
+            next_step="Write auto, cpu, cuda or e.g. cuda:1; torch for ROCm calls its GPUs cuda, too.",
+        )
+    return text
+
+
 def bench_options(function: F) -> F:
     """Add the options that a benchmark in torch has; they are passed as ``common``, a ``BenchOptions``."""
     device = click.option(
-        "--device", metavar="DEVICE", default="auto", show_default=True, help="auto, cpu, cuda, or e.g. cuda:1."
+        "--device",
+        metavar="DEVICE",
+        default="auto",
+        show_default=True,
+        callback=_known_device,
+        help="auto, cpu, cuda, or e.g. cuda:1.",
     )
     return device(python_option(run_options(function)))
 

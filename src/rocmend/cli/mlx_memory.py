@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rocmend.core.errors import UsageError
 from rocmend.core.host_memory import available_bytes
+from rocmend.core.units import size_text
 from rocmend.mlx.footprint import Footprint
 
 if TYPE_CHECKING:
@@ -125,9 +126,9 @@ def apu_room(machine: Machine, own: int, total: int, free: int) -> Room:
             continue
         vram, gtt = (machine.value(f"gpu.{index}.{kind}_total_bytes") for kind in ("vram", "gtt"))
         if isinstance(vram, int) and isinstance(gtt, int) and abs(total - vram) < abs(total - gtt):
-            return Room(own, f"the GPU, whose part of RAM the firmware set aside ({vram / 2**30:.1f} GiB)")
+            return Room(own, f"the GPU, whose part of RAM the firmware set aside ({size_text(vram)})")
         if isinstance(gtt, int):
-            where = f"the GPU, which shares the machine's (GTT, up to {gtt / 2**30:.1f} GiB)"
+            where = f"the GPU, which shares the machine's (GTT, up to {size_text(gtt)})"
             return Room(min(own, free), where)
     return Room(min(own, free), "the GPU, which shares the machine's")
 
@@ -145,8 +146,10 @@ def check_fits(subject: str, model: Footprint, wish: Wish, room: Room) -> str:
     if needed <= size:
         longest = model.longest(size, wish.step) if model.token else 0
         more = f"; up to {longest:,} tokens fit" if longest else ""
-        return f"{parts} of {_gib(size)}{' (--memory-limit)' if limited else ''}{more}"
-    there = f"the limit is {_gib(size)}" if limited else f"{_gib(size)} of the memory of {room.where} are free"
+        return f"{parts} of {size_text(size)}{' (--memory-limit)' if limited else ''}{more}"
+    there = (
+        f"the limit is {size_text(size)}" if limited else f"{size_text(size)} of the memory of {room.where} are free"
+    )
     longest = model.longest(size, wish.step) if model.token else 0
     steps = [] if not longest else [f"Take a context of at most {longest:,} tokens (--context, or --max-kv-size)."]
     steps.append(
@@ -156,19 +159,16 @@ def check_fits(subject: str, model: Footprint, wish: Wish, room: Room) -> str:
     )
     raise UsageError(
         "--memory-limit" if limited else "--model",
-        f"{subject} needs {_gib(needed)} ({parts}), and {there}.",
+        f"{subject} needs {size_text(needed)} ({parts}), and {there}.",
         next_step=" ".join(steps),
     )
 
 
 def _parts(model: Footprint, wish: Wish) -> str:
     if model.token is None:
-        return f"weights {_gib(model.weights)}, activations and a short cache {_gib(model.activations(0, 0))}"
+        return f"weights {size_text(model.weights)}, activations and a short cache {size_text(model.activations(0, 0))}"
     return (
-        f"weights {_gib(model.weights)}, cache for {wish.context:,} tokens {_gib(model.cache(wish.context))}, "
-        f"activations {_gib(model.activations(wish.context, wish.step))}"
+        f"weights {size_text(model.weights)}, "
+        f"cache for {wish.context:,} tokens {size_text(model.cache(wish.context))}, "
+        f"activations {size_text(model.activations(wish.context, wish.step))}"
     )
-
-
-def _gib(size: int) -> str:
-    return f"{size / 2**30:.1f} GiB"

@@ -64,6 +64,7 @@ NEEDS = {
     "mlx generate": _MLX_LM,
     "mlx run": Needs(("torch", "mlx")),
     "mlx serve": _MLX_LM,
+    "mlx warm": _MLX_LM,
     "port verify": Needs(("clang", "ziglang"), "for level compile, where there is no ROCm"),
     "probe run": Needs(("torch",), "in the environment that is probed"),
 }

@@ -5,6 +5,7 @@ A record is a frozen msgspec struct, so it can be encoded to JSON as it stands a
 
 from __future__ import annotations
 
+import datetime as dt
 from enum import StrEnum
 from typing import Any
 
@@ -93,12 +94,16 @@ class Source(msgspec.Struct, frozen=True, omit_defaults=True):
         url: Where it can be read; empty only for a measurement of ours.
         date: ISO date of the statement (YYYY-MM-DD, YYYY-MM or YYYY).
         kind: issue, documentation, source-code, release-notes, benchmark, community, specification or measurement.
+        read: The day on which somebody last read it; None where that was not recorded.
+        said: What it said then, in a sentence.
     """
 
     title: str
     url: str = ""
     date: str = ""
     kind: str = "documentation"
+    read: dt.date | None = None
+    said: str = ""
 
 
 class Phase(StrEnum):

@@ -64,6 +64,7 @@ RULES = {
     "KB040": "A way to install comes from an index that is still fed, or pins its version.",
     "KB041": "An active entry has something to do, a rule or a table cell; one that has none is archived.",
     "KB042": "An active entry has a source besides the documents that the knowledge began with.",
+    "KB043": "A review after 29 November 2026 is recorded: a source was read that day, and said something.",
 }
 """Code to what it demands."""
 
@@ -122,6 +123,22 @@ def check_review(entry: Entry, context: Context) -> Findings:
         yield "KB004", f"review_by {entry.review_by} is before reviewed {entry.reviewed}"
     if entry.reviewed > context.today:
         yield "KB004", f"reviewed {entry.reviewed} is after today, {context.today}"
+
+
+RECORDED_AFTER = dt.date(2026, 11, 29)
+"""Reviews up to this day left no record of what was read, and none is made up for them."""
+
+
+def check_record(entry: Entry, context: Context) -> Findings:
+    """Yield reviews without a record, and records that are impossible or half."""
+    for source in entry.source:
+        if (source.read is None) != (not source.said.strip()):
+            yield "KB043", f"{source.title!r}: read and said belong together"
+        elif source.read is not None and source.read > entry.reviewed:
+            yield "KB043", f"{source.title!r} was read on {source.read}, after reviewed {entry.reviewed}"
+    recorded = any(source.read == entry.reviewed for source in entry.source)
+    if RECORDED_AFTER < entry.reviewed <= context.today and not recorded:
+        yield "KB043", f"no source has read = {entry.reviewed} and what it said"
 
 
 def check_links(entry: Entry, context: Context) -> Findings:
@@ -337,6 +354,7 @@ def check_use(entry: Entry, context: Context) -> Findings:
 CHECKS: tuple[Callable[[Entry, Context], Findings], ...] = (
     check_sources,
     check_review,
+    check_record,
     check_links,
     check_cases,
     check_predicates,

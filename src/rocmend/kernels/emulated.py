@@ -43,6 +43,10 @@ class Emulator:
     order: int = Order.FORWARD
     runs: list[Run] = field(default_factory=list)
 
+    def reverse(self) -> None:
+        """Run the waves of later launches, and their workgroups, from the last to the first."""
+        self.order = Order.REVERSE
+
     def launch(
         self, kernel: Any, grid: Sequence[int], args: Sequence[Any], constants: Mapping[str, Any], config: Config
     ) -> None:

@@ -111,6 +111,7 @@ class Op:
         formats: ``module:function`` that yields cases that are compiled and never run: each format of quantized weights
             with each class of tuning records.
         shape_class: Names the class of shapes that a problem belongs to, for tuning records.
+        example: Fields of a problem of real use, ``rows=8 size=4096``, where those of other ops' are not fit.
         mlx: Name in MLX whose semantics the op has, if any.
         sources: URLs of what was followed.
     """
@@ -128,6 +129,7 @@ class Op:
     cases: str
     formats: str = ""
     shape_class: Callable[[Problem], str] = lambda _problem: "any"
+    example: str = ""
     mlx: str | None = None
     sources: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=())

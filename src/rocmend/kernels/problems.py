@@ -89,38 +89,21 @@ _KINDS = {int: "an integer", float: "a number", bool: "true or false", tuple: "i
 
 
 def example_of(op: Op) -> dict[str, str]:
-    """Return a problem of real use, as a command line gives it: each field without a default."""
-    words = f"{_EXAMPLE} {_EXAMPLES.get(op.name, '')}".split()
-    known = dict(word.split("=") for word in words)
-    return {name: known.get(name, "…") for name, (_, default) in fields(op).items() if default is ...}
+    """Return a problem of real use, as a command line gives it: each field without a default.
+
+    It is what the op declares, else the size of a usual layer, else a value that the field's type has.
+    """
+    known = dict(word.split("=") for word in f"{_USUAL} {op.example}".split())
+    return {name: known.get(name) or _some(kind) for name, (kind, default) in fields(op).items() if default is ...}
+
+
+def _some(kind: Any) -> str:
+    words = [one for one in typing.get_args(kind) if isinstance(one, str)]
+    return words[0] if words else {bool: "false", float: "1.0", str: "…"}.get(kind, "64")
 
 
 # Layers of language models with 4096 channels, 32 heads and 4-bit weights, unless an op needs something else.
-_EXAMPLE = """batch=1 times=2048 tokens=512 rows=512 columns=4096 depth=4096 elements=2097152 heads=32 kv_heads=8
+_USUAL = """batch=1 times=2048 tokens=512 rows=512 columns=4096 depth=4096 elements=2097152 heads=32 kv_heads=8
     queries=512 keys=512 dim=128 dim_v=128 head_dim=128 key_dim=128 value_dim=128 channels=4096 taps=4
     experts=64 chosen=8 groups=1 mode=affine bits=4 group_size=64 transpose=true gated=false outer=1 length=32000
     inner=1 indices=512 along=false dtype=float16"""
-_EXAMPLES = {
-    "attention_decode": "queries=1 keys=4096",
-    "conv": "direction=forward pixels_in=3136 pixels_out=3136 c_in=64 c_out=64 taps=9 plain=true",
-    "copy": "to=float32 contiguous=true",
-    "cross_entropy": "columns=32000",
-    "dropout": "generator=threefry",
-    "gated_delta": "key_heads=16 vector_gate=false",
-    "gated_linear_unit": "kind=silu",
-    "gather_mm": "pairs=1024 m=1 n=1408 k=2048",
-    "gather_qmm": "pairs=8 m=1 n=1408 k=2048",
-    "quantized_attention": "queries=1 keys=4096",
-    "quantized_matmul": "rows=1",
-    "quantized_projections": "products=3 rows=1 columns=6144",
-    "random_bits": "dtype=float32 kind=uniform keys=1",
-    "scan": "length=4096 op=cumsum",
-    "scatter": "inner=4096 mode=add",
-    "selective_scan": "state_dim=16",
-    "sort": "length=4096 indices=false",
-    "ssd": "heads=64 head_dim=64 state_dim=128",
-    "take": "inner=4096",
-    "topk": "rows=1 k=50",
-    "weighted_sum": "sums=512 rows=8 size=4096",
-    "wkv7": "head_dim=64",
-}

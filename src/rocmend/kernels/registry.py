@@ -36,6 +36,7 @@ def declare(  # noqa: PLR0913  an op has so many properties
     formats: bool = False,
     dtypes: Iterable[str] | None = None,
     shape_class: Callable[[Problem], str] = lambda _problem: "any",
+    example: str = "",
     mlx: str | None = None,
     sources: tuple[str, ...] = (),
     notes: tuple[str, ...] = (),
@@ -56,6 +57,7 @@ def declare(  # noqa: PLR0913  an op has so many properties
         formats: Whether ``cases.py`` has ``formats`` too.
         dtypes: Element types; None for those of ``tolerance``.
         shape_class: Class of shapes of a problem.
+        example: Fields of a problem of real use.
         mlx: Name in MLX.
         sources: URLs.
         notes: Remarks.
@@ -85,6 +87,7 @@ def declare(  # noqa: PLR0913  an op has so many properties
             cases=f"{folder}.cases:cases",
             formats=f"{folder}.cases:formats" if formats else "",
             shape_class=shape_class,
+            example=example,
             mlx=mlx,
             sources=sources,
             notes=notes,

@@ -18,7 +18,7 @@ class Run(msgspec.Struct, frozen=True, omit_defaults=True):
 
     Attributes:
         op: The op.
-        rung: The level of proof: ``reference``, ``nvidia`` or ``amd``.
+        rung: The level of proof: ``reference``, ``nvidia``, ``emulated`` or ``amd``.
         target: ``cpu``, ``sm90``, ``gfx1151`` …
         verdict: What came out.
         passed: Cases that passed.
@@ -28,6 +28,7 @@ class Run(msgspec.Struct, frozen=True, omit_defaults=True):
         origin: ``shipped`` with rocmend, or ``store``: run by the user.
         device_name: What it ran on.
         sizes: Which cases.
+        known: Cases of these sizes, where not all were to be run; else 0.
     """
 
     op: str
@@ -41,6 +42,7 @@ class Run(msgspec.Struct, frozen=True, omit_defaults=True):
     origin: str = "shipped"
     device_name: str = ""
     sizes: tuple[str, ...] = ()
+    known: int = 0
 
 
 def shipped() -> list[Run]:
@@ -66,6 +68,7 @@ def from_evidence(records: Iterable[Evidence]) -> list[Run]:
             origin="store",
             device_name=str(record.detail.get("device_name", "")),
             sizes=tuple(record.settings.get("sizes", ())),
+            known=int(record.detail.get("known", 0)),
         )
         for record in records
         if record.kind == KIND
@@ -84,10 +87,18 @@ def latest(runs: Iterable[Run]) -> dict[str, dict[tuple[str, str], Run]]:
 
 
 def told(runs: Mapping[Any, Run]) -> str:
-    """Summarize an op's runs in a line: ``reference 30/30; nvidia sm90 42/42``."""
-    order = {"reference": 0, "nvidia": 1, "amd": 2}
+    """Summarize an op's runs in a line: ``reference 30/30; nvidia sm90 42/42; emulated 8 targets 96/96``."""
+    order = {"reference": 0, "nvidia": 1, "emulated": 2, "amd": 3}
     parts = []
+    by_rung: dict[str, list[Run]] = {}
     for run in sorted(runs.values(), key=lambda run: (order.get(run.rung, 9), run.target)):
-        where = f" {run.target}" if run.target not in {"", "cpu"} else ""
-        parts.append(f"{run.rung}{where} {run.passed}/{run.count}")
+        by_rung.setdefault(run.rung, []).append(run)
+    for rung, own in by_rung.items():
+        if rung == "emulated" and len(own) > 1:
+            passed, count = sum(run.passed for run in own), sum(run.count for run in own)
+            parts.append(f"{rung} {len(own)} targets {passed}/{count}")
+            continue
+        for run in own:
+            where = f" {run.target}" if run.target not in {"", "cpu"} else ""
+            parts.append(f"{rung}{where} {run.passed}/{run.count}")
     return "; ".join(parts)

@@ -113,6 +113,10 @@ def analyse(  # noqa: PLR0913  a run is told what to read, by which rules and ho
         from rocmend.port.widths import by_width
 
         seen = by_width(folder, seen, chosen.max_file_bytes)
+    if any(one.asks for one in seen):
+        from rocmend.port.headers import by_headers
+
+        seen = by_headers(folder, seen, chosen.max_file_bytes)
     built = torch_builds(folder, seen, chosen.max_file_bytes) if root.is_dir() else TorchBuild()
     files = _by_rules(seen, wanted, names, built)
     files, closed, gone = _kept(folder, files, wanted, walked, chosen.max_file_bytes)

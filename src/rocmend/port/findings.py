@@ -34,6 +34,7 @@ def findings(path: str, data: bytes, kinds: Kind) -> tuple[FileReport, int]:
     own = kinds[0] if kinds else Language.TEXT
     found: list[Issue] = []
     once: set[str] = set()
+    asks: tuple[str, ...] = ()
     sha256 = hashlib.sha256(data).hexdigest()
     for language in kinds:
         chosen = wanted(language, path, data)
@@ -56,6 +57,7 @@ def findings(path: str, data: bytes, kinds: Kind) -> tuple[FileReport, int]:
                 raise
         if language is Language.CUDA:
             found = _by_width(parsed, found)
+            asks = _asks(parsed)
     found = without_marks(found)
     found.sort(key=lambda issue: (issue.start, issue.end, issue.rule))
     left = Suppressions(data).left(found)
@@ -63,7 +65,15 @@ def findings(path: str, data: bytes, kinds: Kind) -> tuple[FileReport, int]:
         left = tuple(_of_ci(issue) for issue in left)
     if path.endswith(".ipynb") or of_ci(path):
         once = {rule.id for language in kinds for rule in rules(language)}
-    return FileReport(path, own, len(data), sha256, tuple(_folded(left, once))), len(found) - len(left)
+    kept = tuple(_folded(left, once))
+    return FileReport(path, own, len(data), sha256, kept, asks=asks), len(found) - len(left)
+
+
+def _asks(file: Source) -> tuple[str, ...]:
+    from rocmend.port.cuda.file import CudaFile
+    from rocmend.port.wave.asked import asked
+
+    return asked(file) if isinstance(file, CudaFile) else ()
 
 
 def _by_width(file: Source, found: list[Issue]) -> list[Issue]:

@@ -60,6 +60,7 @@ class Look(msgspec.Struct, frozen=True, array_like=True, tag="seen"):
         lanes: What a CUDA source says of the lanes of a warp.
         macros: What it defines as one number on ROCm and as another elsewhere, with these; None: not defined.
         defines: The macros that it defines otherwise, where it says anything of ROCm.
+        asks: Names that it does not define, and on which findings depend (``rocmend.port.headers``).
     """
 
     path: str
@@ -75,6 +76,7 @@ class Look(msgspec.Struct, frozen=True, array_like=True, tag="seen"):
     lanes: Lanes | None = None
     macros: dict[str, tuple[int | None, int | None]] = {}
     defines: tuple[str, ...] = ()
+    asks: tuple[str, ...] = ()
 
 
 def not_looked_at(path: str, reason: str, size_bytes: int = 0, stamp: tuple[int, int, int] = (0, 0, 0)) -> Look:
@@ -116,8 +118,9 @@ def look(root: Path, task: Task, max_file_bytes: int) -> Look:
         where = "".join(f" in {note}" for note in getattr(error, "__notes__", ()))
         reason = f"failed{where}: {type(error).__name__}: {error}"
         report = FileReport(path, kinds[0], size, sha256, skipped=reason)
+    asks, report = report.asks, msgspec.structs.replace(report, asks=())
     kept = report if report.issues or report.skipped else None
-    seen = Look(path, stamp, size, sha256, lines, kinds[0], kept, suppressed, traits=traits(kinds[0], data))
+    seen = Look(path, stamp, size, sha256, lines, kinds[0], kept, suppressed, traits=traits(kinds[0], data), asks=asks)
     if kinds[0] is not Language.CUDA or report.skipped:
         return seen
     return _as_cpp(seen, data)

@@ -137,6 +137,7 @@ class FileReport(msgspec.Struct, frozen=True, omit_defaults=True):
         issues: In order of their place.
         skipped: Why it was not read or not understood; empty where it was.
         wide: Why nothing in it is rewritten to warps of 32 lanes: what code for ROCm in a file that it includes does.
+        asks: Names that it does not define, and on which findings depend.
     """
 
     path: str
@@ -146,6 +147,7 @@ class FileReport(msgspec.Struct, frozen=True, omit_defaults=True):
     issues: tuple[Issue, ...] = ()
     skipped: str = ""
     wide: str = ""
+    asks: tuple[str, ...] = ()
 
     @property
     def manual(self) -> bool:

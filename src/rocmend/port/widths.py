@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import msgspec
 
 from rocmend.core.records import Severity
 from rocmend.port.cuda.marks import without_marks
+from rocmend.port.includes import Includes
 from rocmend.port.look import Look
 from rocmend.port.nesting import NestingError
 from rocmend.port.records import FileReport, Issue, Lanes, Language, Outcome
 from rocmend.port.state import digest
-from rocmend.port.steady import NotReadError, read_steady
 from rocmend.port.suppress import Suppressions
 
 __all__ = ["by_width"]
@@ -42,17 +41,8 @@ def by_width(root: Path, seen: Sequence[Look], max_file_bytes: int) -> list[Look
     ]
 
 
-class _Files:
+class _Files(Includes):
     """The C++ sources of a project, and what each includes."""
-
-    def __init__(self, root: Path, known: Mapping[str, Lanes], max_file_bytes: int) -> None:
-        self.root = root
-        self.known = known
-        self.max_file_bytes = max_file_bytes
-        self.by_name: dict[str, list[str]] = {}
-        for path in known:
-            self.by_name.setdefault(PurePosixPath(path).name, []).append(path)
-        self.kept: dict[str, bytes] = {}
 
     def checked(self, one: Look, wide: Mapping[str, Lanes]) -> Look:
         """Return a look; where it depends on a wide file's code for ROCm, with nothing rewritten to 32 lanes."""
@@ -67,35 +57,6 @@ class _Files:
             f"{wide[header].wide} in the code for ROCm of {header}, which it includes, works with other than 32 lanes."
         )
         return msgspec.structs.replace(one, report=_with(report, data, why))
-
-    def closure(self, path: str) -> set[str]:
-        """Return a file and the project's files that it includes, however deep."""
-        found: set[str] = set()
-        waiting = [path]
-        while waiting:
-            at = waiting.pop()
-            if at not in found:
-                found.add(at)
-                waiting += [other for name in self.known[at].includes for other in self.meant(at, name)]
-        return found
-
-    def meant(self, path: str, name: str) -> Iterable[str]:
-        """Return the files that an include may mean: the one beside it, else all whose path ends so."""
-        beside = posixpath.normpath(posixpath.join(posixpath.dirname(path), name))
-        if beside in self.known:
-            return (beside,)
-        plain = posixpath.normpath(name).lstrip("./")
-        fits = self.by_name.get(PurePosixPath(plain).name, ())
-        return [one for one in fits if one == plain or one.endswith(f"/{plain}")]
-
-    def bytes_of(self, path: str) -> bytes:
-        """Return a file's bytes; nothing where it cannot be read."""
-        if path not in self.kept:
-            try:
-                self.kept[path] = read_steady(self.root, path, self.max_file_bytes)[0]
-            except NotReadError:
-                self.kept[path] = b""
-        return self.kept[path]
 
 
 def _uses(texts: Iterable[bytes], names: Sequence[str]) -> bool:

@@ -148,6 +148,19 @@ def test_a_folder_gets_what_is_defined_before_it_is_added() -> None:
     assert [one.defined for one in ways(files, "src/k.cu")] == [{"BEFORE": "1"}]
 
 
+def test_a_macro_leaves_the_arguments_of_its_caller() -> None:
+    text = "macro(m)\nendmacro()\nfunction(f)\n  m(OTHER)\n  add_definitions(${ARGN})\nendfunction()\nf(-DX)\n"
+    assert way(text + LISTED).defined == {"X": "1"}
+
+
+def test_a_target_of_a_folder_gets_what_the_folder_above_defines_for_it() -> None:
+    files = {
+        "CMakeLists.txt": "add_subdirectory(src)\ntarget_compile_definitions(k PRIVATE X)\n",
+        "src/CMakeLists.txt": LISTED,
+    }
+    assert [one.defined for one in ways(files, "src/k.cu")] == [{"X": "1"}]
+
+
 def test_a_preset_may_set_options_and_flags() -> None:
     preset = '{"configurePresets": [{"cacheVariables": {"WITH_X": "ON", "CMAKE_HIP_FLAGS": "-DFAST"}}]}'
     text = 'option(WITH_X "" OFF)\nif(WITH_X)\n  add_definitions(-DX)\nendif()\n' + LISTED

@@ -707,3 +707,107 @@ __global__ void k(const float* in, float* out) {
   }
   out[t] = sums[0];
 }
+//// branch_by_a_macro
+#define IF_ODD if (threadIdx.x & 1)
+__global__ void k(const int* in, int* out) {
+  int v = in[threadIdx.x];
+  IF_ODD v = __shfl_sync(0xffffffff, v, 0);  //! CU30 manual, CU01
+  else v = __shfl_sync(0xffffffff, v, 1);  //! CU01
+  out[threadIdx.x] = v;
+}
+//// branch_by_a_macro_of_all_lanes
+#define IF_FIRST_BLOCK if (blockIdx.x == 0)
+__global__ void k(const int* in, int* out) {
+  int v = in[threadIdx.x];
+  IF_FIRST_BLOCK {
+    v = __shfl_sync(0xffffffff, v, 0);  //! CU01
+  } else {
+    v = __shfl_sync(0xffffffff, v, 1);  //! CU01
+  }
+  out[threadIdx.x] = v;
+}
+//// branch_by_a_macro_with_an_argument
+#define WHEN(condition) if (__builtin_expect(!!(condition), 1))
+#define UNLESS(condition) if (!(condition))
+__global__ void k(const int* in, int* out, int n) {
+  int v = in[threadIdx.x];
+  UNLESS (v > 3) {  //! CU30 manual
+    v = __shfl_sync(0xffffffff, v, 0);  //! CU01
+  } else {
+    v = __shfl_sync(0xffffffff, v, 1);  //! CU01
+  }
+  UNLESS (n > 3) {
+    v = __shfl_sync(0xffffffff, v, 0);  //! CU01
+  } else {
+    v = __shfl_sync(0xffffffff, v, 1);  //! CU01
+  }
+  out[threadIdx.x] = v;
+}
+//// branch_by_an_unknown_macro
+#include "control.h"
+__global__ void k(const int* in, int* out) {
+  int v = in[threadIdx.x];
+  IF_LEADER {  //! CU30 manual
+    v = __shfl_sync(0xffffffff, v, 0);  //! CU01
+  } else {
+    v = __shfl_sync(0xffffffff, v, 1);  //! CU01
+  }
+  out[threadIdx.x] = v;
+}
+//// branch_by_an_unknown_macro_without_braces
+#include "control.h"
+__global__ void k(const int* in, int* out) {
+  int v = in[threadIdx.x];
+  IF_LANE(3) v = __shfl_sync(0xffffffff, v, 0);  //! CU30 manual, CU01
+  else v = __shfl_sync(0xffffffff, v, 1);  //! CU01
+  out[threadIdx.x] = v;
+}
+//// loop_by_an_unknown_macro
+#include "control.h"
+__global__ void k(const int* in, int* out, int n) {
+  int v = 0;
+  KERNEL_LOOP(i, n) {
+    v += in[i];
+    v = __shfl_sync(0xffffffff, v, 0);  //! CU01
+  }
+  v = __shfl_sync(0xffffffff, v, 0);  //! CU01
+  out[threadIdx.x] = v;
+}
+//// count_of_an_unknown_loop
+#include "control.h"
+__global__ void k(const int* in, int* out, int n) {
+  int rounds = 0, v = in[threadIdx.x];
+  KERNEL_LOOP(i, n) { rounds += 1; }
+  if (rounds > 3) v = __shfl_sync(0xffffffff, v, 0);  //! CU30 manual, CU01
+  else v = __shfl_sync(0xffffffff, v, 1);  //! CU01
+  out[threadIdx.x] = v;
+}
+//// launched_with_a_variable_shape
+__global__ void k(const int* in, int* out) {
+  int v = in[threadIdx.x];
+  if (threadIdx.x / 32 == 0) v = __shfl_sync(0xffffffff, v, 0);  //! CU30 manual, CU01
+  else v = __shfl_sync(0xffffffff, v, 1);  //! CU01
+  out[threadIdx.x] = v;
+}
+void run(int* in, int* out, dim3 block) { k<<<1, block>>>(in, out); }
+//// launched_by_a_call_with_rows
+__global__ void k(const int* in, int* out) {
+  int v = in[threadIdx.x];
+  if (threadIdx.x / 32 == 0) v = __shfl_sync(0xffffffff, v, 0);  //! CU30 manual, CU01
+  else v = __shfl_sync(0xffffffff, v, 1);  //! CU01
+  out[threadIdx.x] = v;
+}
+void run(void** arguments) { cudaLaunchKernel((void*)k, dim3(1), dim3(48, 4), arguments, 0, 0); }
+//// launched_with_a_configuration
+__global__ void k(const int* in, int* out) {
+  int v = in[threadIdx.x];
+  if (threadIdx.x / 32 == 0) v = __shfl_sync(0xffffffff, v, 0);  //! CU01
+  else v = __shfl_sync(0xffffffff, v, 1);  //! CU01
+  out[threadIdx.x] = v;
+}
+void run(int* in, int* out) {
+  cudaLaunchConfig_t config = {};
+  config.gridDim = 1;
+  config.blockDim = dim3(64, 4);
+  cudaLaunchKernelEx(&config, k, in, out);
+}

@@ -299,4 +299,4 @@ def _change(one: Comparison) -> str:
 
 
 def _percent(ratio: float) -> str:
-    return f"{ratio - 1:+.1%}" if ratio < 2 else f"{ratio - 1:+.0%}"
+    return f"{(ratio - 1) * 100:+.{1 if ratio < 2 else 0}f} %"

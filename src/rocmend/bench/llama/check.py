@@ -241,7 +241,7 @@ def compare_perplexities(perplexity: float, reference: float) -> tuple[Verdict, 
     if not math.isfinite(perplexity):
         return Verdict.WRONG_OUTPUT, f"the perplexity is {perplexity}, the CPU's is {reference:.4g}"
     difference = perplexity / reference - 1
-    said = f"the perplexity is {perplexity:.4g}, the CPU's {reference:.4g} ({difference:+.2%})"
+    said = f"the perplexity is {perplexity:.4g}, the CPU's {reference:.4g} ({difference * 100:+.2f} %)"
     return (Verdict.PASS if abs(difference) <= PERPLEXITY_TOLERANCE else Verdict.WRONG_OUTPUT), said
 
 

@@ -74,10 +74,10 @@ def conclusions(results: Sequence[Measured]) -> list[Conclusion]:
         mine = {kind: one for (setting, kind), one in found.items() if setting == name}
         if mine:
             said.append(_said(name, mine, names[0]))
-    return [*_use(found, names[0]), *said, *_ceilings(timed)]
+    return [*_use(found, names[0]), *said, *_ceilings(timed, results)]
 
 
-def _ceilings(timed: Sequence[Measured]) -> list[Conclusion]:
+def _ceilings(timed: Sequence[Measured], results: Sequence[Measured]) -> list[Conclusion]:
     """Say for each dtype how fast it gets, and how many of its products memory bounds."""
     made = []
     for dtype in dict.fromkeys(short_dtype(result.case) for result in timed):
@@ -85,9 +85,10 @@ def _ceilings(timed: Sequence[Measured]) -> list[Conclusion]:
         best = max(mine, key=lambda result: result.figure or 0.0)
         peak = next((bound for bound in best.bounds if bound.name == PEAK), None)
         share = f", {_percent(best, peak)} of the {PEAK}" if peak else ""
-        text = (
-            f"{dtype}: {best.figure or 0:.4g} {best.case.unit} at most ({best.case.title}, {best.setting.id}{share})."
-        )
+        ran = sum(result.figure is not None and short_dtype(result.case) == dtype for result in results)
+        of = "" if ran == len(mine) else f"; of {ran} figures {len(mine)} can be relied on"
+        about = f"{best.case.title}, {best.setting.id}{share}{of}"
+        text = f"{dtype}: {best.figure or 0:.4g} {best.case.unit} at most ({about})."
         by_memory = [result for result in mine if result.bounds and result.bounds[0].name not in {PEAK, FASTEST}]
         if by_memory:
             ordered = sorted(by_memory, key=lambda result: (result.figure or 0.0) / result.bounds[0].figure)

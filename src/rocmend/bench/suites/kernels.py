@@ -12,6 +12,8 @@ from rocmend.bench.case import Case, Setting
 from rocmend.bench.session import Stop
 from rocmend.bench.suite import Suite
 
+_LIGHT = 1e7
+"""Operations of a product below which its speed is told in GFLOPS: it can't keep a GPU busy for long."""
 WIDTHS = {"float32": 4, "float16": 2, "bfloat16": 2}
 SETTINGS = (
     Setting("torch", options={"implementation": "torch"}, note="torch's function, or what models compose of several"),
@@ -51,6 +53,8 @@ def _cases(dtype: str, s: Shapes) -> Iterator[Case]:
     def case(function: str, size: dict[str, Any], work: float, unit: str = "GB/s") -> Case:
         label = "x".join(str(value) for value in size.values())
         parameters = {"function": function, **size, "dtype": dtype}
+        if unit == "TFLOPS" and work < _LIGHT:
+            unit = "GFLOPS"
         return Case(f"kernels/{function}/{dtype}/{label}", "kernels", parameters, unit, work, f"{function} {label}")
 
     width = WIDTHS[dtype]

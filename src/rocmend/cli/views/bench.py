@@ -37,7 +37,7 @@ def run_document(run: BenchRun) -> Document:
     """Lay out a run: the answer, the figures, what has none and why, and where it ran."""
     summary, tone = run_summary(run)
     footer = ""
-    if run.group:
+    if run.group and (run.results or run.calibrations):
         footer = f"Kept as {run.group}; with times and sensors:\n`rocmend report {run.group} -o {run.suite}.html`"
     return Document(run.title, summary, tone, tuple(run_blocks(run)), footer)
 
@@ -123,6 +123,8 @@ def _best(timed: Sequence[Measured]) -> str:
     if not timed:
         return ""
     case = timed[0].case
+    if len({item.case.id for item in timed}) > 1 and not all(item.bounds for item in timed):
+        return ""  # the highest of unlike cases says only which is the lightest
     if len({item.case.unit for item in timed}) > 1 or UNITS[case.unit].better == "lower":
         return ""
     best = max(timed, key=lambda item: item.figure or 0.0)

@@ -40,24 +40,26 @@ def _plot(dtype: str, results: Sequence[Measured]) -> Plot:
     return Plot(
         Axis("Arithmetic intensity", "operations per byte", log=True),
         Axis("Speed", unit, log=True),
-        (_roof(results), *series),
+        (*_roof(results), *series),
         f"Roofline, {dtype}",
     )
 
 
-def _roof(results: Sequence[Measured]) -> Series:
-    """Return what bounds the products: memory, rising, then arithmetic, or the best figure where no peak is known."""
+def _roof(results: Sequence[Measured]) -> tuple[Series, ...]:
+    """Return what bounds the products: memory, rising, then arithmetic; nothing where neither is known."""
     bounds = [(bound, _intensity(result)) for result in results for bound in result.bounds]
-    peak = next((bound.figure for bound, _ in bounds if bound.name == PEAK), None)
+    tops = [bound for bound, _ in bounds if bound.name in {PEAK, FASTEST}]
     slopes = [bound.figure / intensity for bound, intensity in bounds if bound.name not in {PEAK, FASTEST}]
-    top = peak or max(result.figure or 0.0 for result in results)
-    name = PEAK if peak else "highest figure of the run"
+    top = max((bound.figure for bound in tops), default=0.0)
+    name = tops[0].name if tops else ""
     low, high = min(map(_intensity, results)), max(map(_intensity, results))
     if not slopes:
-        return Series(name, (Point(low, top), Point(high, top)), SeriesKind.LIMIT)
+        return (Series(name, (Point(low, top), Point(high, top)), SeriesKind.LIMIT),) if tops else ()
     slope = max(slopes)
+    if not tops:
+        return (Series("memory bandwidth", (Point(low, slope * low), Point(high, slope * high)), SeriesKind.LIMIT),)
     ridge = top / slope
     points = [Point(low, min(top, slope * low)), Point(high, min(top, slope * high))]
     if low < ridge < high:
         points.insert(1, Point(ridge, top))
-    return Series(f"memory bandwidth and {name}", tuple(points), SeriesKind.LIMIT)
+    return (Series(f"memory bandwidth and {name}", tuple(points), SeriesKind.LIMIT),)

@@ -43,7 +43,9 @@ def report_document(runs: Sequence[BenchRun]) -> Document:
     blocks += [Section(run.title, tuple(run_blocks(run, said=False))) for run in runs]
     failed = any(not run.clean for run in runs)
     title = f"Measured on {', '.join(devices)}" if devices else "Measured"
-    footer = f"Runs: {', '.join(run.group for run in runs)}. `rocmend compare` compares them with later ones."
+    footer = f"Runs: {', '.join(run.group for run in runs)}."
+    if any(len(item.blocks) > 1 for run in runs for item in run.results):  # single figures can't be compared
+        footer += " `rocmend compare` compares them with later ones."
     return Document(title, summary, Tone.WARNING if failed or doubt else Tone.GOOD, tuple(blocks), footer)
 
 

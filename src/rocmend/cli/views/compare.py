@@ -160,7 +160,9 @@ def junit_suite(found: Changed) -> Suite:
 def _junit_case(change: Change) -> Case:
     made = change.comparison
     if change.lost:
-        verdict, message = Verdict.WRONG_OUTPUT, f"no figure any more: {made.reason}"
+        verdict, message = change.lost_by or Verdict.INFRA, f"no figure any more: {made.reason}"
+        if verdict is Verdict.UNSUPPORTED:  # JUnit would call it skipped, and what was lost is a finding
+            verdict = Verdict.INFRA
     elif change.beyond:
         verdict = Verdict.SLOW
         message = f"{made.ratio:.3f}x the speed ({made.low:.3f} to {made.high:.3f})"

@@ -10,6 +10,7 @@ from rocmend.kernels.compiled.checks import CHECKS
 from rocmend.kernels.compiled.run import Report
 from rocmend.kernels.compiled.table import Difference, Row
 from rocmend.kernels.compiled.toolchain import Toolchain
+from rocmend.kernels.rungs import Run, latest
 from rocmend.kernels.target import by_name
 from rocmend.report.document import Block, Cell, Document, Section, Text, Tone, table
 
@@ -194,6 +195,24 @@ def _state(rows: Sequence[Row]) -> str:
         return f"ok {len(rows)}"
     checks = dict.fromkeys(finding.check for row in wrong for finding in row.findings)
     return f"**{', '.join(checks)}** {len(wrong)} of {len(rows)}"
+
+
+def emulated_overview(runs: Iterable[Run]) -> str:
+    """Lay out the runs of suites as machine code as Markdown: a line an op, a column a target, cases that passed."""
+    found = {op: own for op, own in latest(run for run in runs if run.rung == "emulated").items() if own}
+    names = sorted({target for own in found.values() for _, target in own}, key=lambda name: (len(name), name))
+    lines = [f"| op | cases | {' | '.join(names)} |", "|---" * (2 + len(names)) + "|"]
+    for op, own in sorted(found.items()):
+        known = max(run.known or run.count for run in own.values())
+        cells = [_ran(own.get(("emulated", name))) for name in names]
+        lines.append(f"| {op} | {known} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _ran(run: Run | None) -> str:
+    if run is None:
+        return ""
+    return f"{run.passed}" if run.passed == run.count else f"**{run.passed} of {run.count}**"
 
 
 def kernels_page(rows: Sequence[Row]) -> Document:

@@ -21,10 +21,14 @@ STATUS_TONE = {
 
 def source_links(sources: tuple[Source, ...]) -> Links:
     """Lay out who says so."""
-    made = tuple(
-        Link(f"{source.title} ({source.date})" if source.date else source.title, source.url) for source in sources
-    )
+    made = tuple(Link(_source_text(source), source.url) for source in sources)
     return Links("Source" if len(made) == 1 else "Sources", made)
+
+
+def _source_text(source: Source) -> str:
+    """Return who says so and when, and what it said when it was last read."""
+    said = f"{source.title} ({source.date})" if source.date else source.title
+    return f"{said}; read {source.read}: {source.said}" if source.read else said
 
 
 def remedy_blocks(remedies: tuple[Remedy, ...], *, conditions: bool = False) -> tuple[Block, ...]:

@@ -226,13 +226,17 @@ def check_document(runs: Sequence[OpRun], kept: str | None) -> Document:
     failed = [run for run in runs if run.verdict not in {Verdict.PASS, Verdict.SKIPPED}]
     cases, passed = sum(run.count for run in runs), sum(run.passed for run in runs)
     device = runs[0].device_name if runs else ""
-    target = runs[0].target if runs else ""
-    summary = f"{passed} of {count_text(cases, 'case')} passed on {device} ({target})."
-    if target == "cpu":
+    targets = list(dict.fromkeys(run.target for run in runs))
+    summary = f"{passed} of {count_text(cases, 'case')} passed on {device} ({', '.join(targets)})."
+    if runs and runs[0].rung == "emulated":
+        known = sum(run.known for run in runs)
+        summary += f" There are {known} of these sizes." if known > cases else ""
+        summary += " This executes the machine code, not on a GPU, and says nothing about its speed."
+    if targets == ["cpu"]:
         summary += " This checks the kernels in Triton's interpreter only, not on a GPU."
     rows: list[list[str | Cell]] = [
         [
-            run.op,
+            run.op if len(targets) < 2 else f"{run.op} {run.target}",
             Cell(run.verdict.value, _TONE.get(run.verdict, Tone.ERROR)),
             f"{run.passed}/{run.count}",
             f"{run.worst:.2f}",
@@ -265,7 +269,8 @@ def _failure(run: OpRun) -> Card:
     shown = "\n".join(lines[:MOST_NAMED])
     if len(lines) > MOST_NAMED:
         shown += f"\nand {len(lines) - MOST_NAMED} more"
-    return Card(run.op, _TONE.get(run.verdict, Tone.ERROR), run.verdict.value, run.op, (Code(shown),))
+    title = f"{run.op} on {run.target}" if run.rung == "emulated" else run.op
+    return Card(title, _TONE.get(run.verdict, Tone.ERROR), run.verdict.value, title, (Code(shown),))
 
 
 def _escaped(text: str) -> str:

@@ -243,7 +243,7 @@ def _scalar(parts: Parts, buffer: bool, kind: str, generation: Generation) -> IN
 
 _DS_PAIR = re.compile(r"(read|load|write|store)(?:2|_2addr)(?:(?:_)?(st64|stride64))?_b(32|64)")
 _DS_PLAIN = re.compile(r"(read|load|write|store)_(?!addtid)(\w+)")
-_PLAIN, _PAIR, _PAIR_64, _ADDTID = range(4)
+_PLAIN, _PAIR, _PAIR_64, _ADDTID, _TRANSPOSED = range(5)
 
 
 def _lds(parts: Parts, kind: str, generation: Generation) -> INST:
@@ -270,6 +270,10 @@ def _lds(parts: Parts, kind: str, generation: Generation) -> INST:
             made.s[1] = _registers(given[0], 4, text)
         else:
             made.d = _registers(given[0], 4, text)
+        return made
+    if kind == "read_b64_tr_b16":
+        made.bytes, made.dpp = 8, _TRANSPOSED
+        made.d, made.s[0] = _registers(given[0], 8, text), operand(given[1], "b32", text)
         return made
     if found := _DS_PLAIN.fullmatch(kind):
         _loaded(made, found[2], parts)

@@ -47,6 +47,7 @@ SHAPES: dict[str, tuple[Type, int]] = {
     "rf16": (Type.F16, 1), "f64": (Type.F64, 2), "rf64": (Type.F64, 2),
     "u64": (Type.U64, 2), "i64": (Type.I64, 2), "b64": (Type.B64, 2),
     "pkf16": (Type.PK16, 1), "pku16": (Type.PK16, 1), "pki16": (Type.PK16, 1), "pkb16": (Type.PK16, 1),
+    "pkh16": (Type.PK16, 1), "pkbf16": (Type.PK16, 1),
     "pk32": (Type.PK32, 2), "pkb32": (Type.PK32, 2), "mix": (Type.MIX, 1), "m": (Type.MASK, 1),
     "sel8": (Type.B32, 1), "sel16": (Type.B32, 1), "b96": (Type.B96, 3), "b128": (Type.B128, 4),
     "b256": (Type.B256, 8), "b512": (Type.B512, 16), "b1024": (Type.B1024, 32),
@@ -149,9 +150,9 @@ def _float_bits(number: float, kind: str, *, turn: bool) -> int:
     """Return the bits of a floating-point constant; ``turn``: it is 1 / 2π, whose digits LLVM cuts off."""
     if kind in {"f64", "rf64", "b64", "u64", "i64"}:
         return 0x3FC45F306DC9C882 if turn else int.from_bytes(struct.pack("<d", number), "little")
-    if kind in {"f16", "rf16", "b16", "u16", "i16", "pkf16"}:
+    if kind in {"f16", "rf16", "b16", "u16", "i16", "pkf16", "pkh16"}:
         return 0x3118 if turn else int.from_bytes(struct.pack("<e", number), "little")
     bits = int.from_bytes(struct.pack("<f", number), "little")
-    if kind == "bf16":
+    if kind in {"bf16", "pkbf16"}:
         return bits >> 16
     return bits if kind != "pk32" else bits | bits << 32

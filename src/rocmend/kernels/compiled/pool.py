@@ -50,9 +50,12 @@ class Worker:
         toolchain: The Triton it uses.
         folder: Where it may leave files.
         paths: Further folders to import kernels from.
+        own_cache: Triton keeps what it compiles in the folder; else in its cache.
     """
 
-    def __init__(self, toolchain: Toolchain, folder: Path, paths: Iterable[Path] = ()) -> None:
+    def __init__(
+        self, toolchain: Toolchain, folder: Path, paths: Iterable[Path] = (), *, own_cache: bool = True
+    ) -> None:
         self.toolchain = toolchain
         self._buffer = bytearray()
         self._before = 0
@@ -62,7 +65,7 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            env=_environment(toolchain, folder, paths),
+            env=_environment(toolchain, folder, paths, own_cache=own_cache),
             start_new_session=True,
         )
 
@@ -137,14 +140,16 @@ class Worker:
                     pipe.close()
 
 
-def _environment(toolchain: Toolchain, folder: Path, paths: Iterable[Path]) -> dict[str, str]:
+def _environment(toolchain: Toolchain, folder: Path, paths: Iterable[Path], *, own_cache: bool) -> dict[str, str]:
     """Return the worker's environment: its Triton first, this very package, no interpreter, folders of its own."""
     kept = {name: value for name, value in os.environ.items() if name not in _UNWANTED}
     own = [toolchain.path] if toolchain.path else []
     ahead = [str(path) for path in (*own, *paths, Path(__file__).resolve().parents[3])]
     kept["PYTHONPATH"] = os.pathsep.join([*ahead, *filter(None, [os.environ.get("PYTHONPATH")])])
     # the user's own tuning records stay out: the table must be the same on every machine
-    kept |= {"ROCMEND_HOME": str(folder / "home"), "TRITON_CACHE_DIR": str(folder / "triton")}
+    kept["ROCMEND_HOME"] = str(folder / "home")
+    if own_cache:
+        kept["TRITON_CACHE_DIR"] = str(folder / "triton")
     return kept | {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
 
 
@@ -175,10 +180,21 @@ class Pool(Generic[T]):
         jobs: Workers at once.
         time_limit_s: Of a task.
         paths: Further folders to import kernels from.
+        start_s: What a worker's first task may take besides.
+        own_cache: What Triton compiles is forgotten afterwards.
     """
 
-    def __init__(self, jobs: int, time_limit_s: float, paths: Iterable[Path] = ()) -> None:
+    def __init__(
+        self,
+        jobs: int,
+        time_limit_s: float,
+        paths: Iterable[Path] = (),
+        *,
+        start_s: float = 0.0,
+        own_cache: bool = True,
+    ) -> None:
         self.jobs = max(1, jobs)
+        self.start_s, self.own_cache = start_s, own_cache
         self.time_limit_s = time_limit_s
         self.paths = tuple(paths)
 
@@ -228,6 +244,7 @@ class Pool(Generic[T]):
     def _serve(self, folder: Path, work: _Work[T]) -> None:
         """Carry out tasks one after the other, in one worker for as long as it lives."""
         worker: Worker | None = None
+        extra_s = 0.0
         try:
             while not work.failures:
                 with work.lock:
@@ -238,12 +255,13 @@ class Pool(Generic[T]):
                     if worker is not None:
                         work.alive.discard(worker)
                         worker.close()
-                    worker = Worker(toolchain, folder, self.paths)
+                    worker, extra_s = Worker(toolchain, folder, self.paths, own_cache=self.own_cache), self.start_s
                     work.alive.add(worker)
                     if work.failures:  # before it was among those that are told to
                         return
                 try:
-                    answer = worker.ask(request, self.time_limit_s)
+                    answer = worker.ask(request, self.time_limit_s + extra_s)
+                    extra_s = 0.0
                 except WorkerEndedError as error:
                     work.alive.discard(worker)
                     worker = None

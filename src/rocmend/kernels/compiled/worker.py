@@ -1,4 +1,4 @@
-"""A worker: records and compiles for the command that started it, with the Triton that it was given.
+"""A worker: records, compiles and emulates for the command that started it, with the Triton that it was given.
 
 Reads requests from standard input and answers each with a line of JSON. A crash of the compiler takes this process and
 nothing else.
@@ -36,7 +36,18 @@ def _estimate(request: dict[str, Any]) -> Any:
     return estimate_configuration(request)
 
 
-_TASKS: dict[str, Callable[[dict[str, Any]], Any]] = {"record": _record, "compile": _compile, "estimate": _estimate}
+def _emulate(request: dict[str, Any]) -> Any:
+    from rocmend.kernels.suite.emulate import emulate_case
+
+    return emulate_case(request)
+
+
+_TASKS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "record": _record,
+    "compile": _compile,
+    "estimate": _estimate,
+    "emulate": _emulate,
+}
 
 
 def answer(line: bytes) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -54,7 +54,9 @@ def seed_of(op: str, case: str, salt: int = 0) -> int:
     return zlib.crc32(f"{op}/{case}/{salt}".encode())
 
 
-def run_case(op: Op, case: Case, device: torch.device, *, tier: str = "") -> CaseResult:
+def run_case(
+    op: Op, case: Case, device: torch.device, *, tier: str = "", again: Callable[[], None] | None = None
+) -> CaseResult:
     """Run one case on a device.
 
     Args:
@@ -62,6 +64,7 @@ def run_case(op: Op, case: Case, device: torch.device, *, tier: str = "") -> Cas
         case: The case.
         device: ``cuda``, or ``cpu`` in Triton's interpreter.
         tier: Tier or implementation to check; the case's own by default.
+        again: Called before the second run, which must agree with the first bit by bit.
     """
     function = resolve(op.functions[case.function] if case.function else next(iter(op.functions.values())))
     reference = resolve(op.reference_of(case.reference or case.function))
@@ -74,7 +77,9 @@ def run_case(op: Op, case: Case, device: torch.device, *, tier: str = "") -> Cas
     preferences = (tier,) if tier else case.preferences
     outputs: list[list[torch.Tensor]] = []
     selected: list[tuple[str, Any, str]] = []
-    for _ in range(2 if case.deterministic else 1):
+    for number in range(2 if case.deterministic else 1):
+        if number and again is not None:
+            again()
         call = made()
         with select.prefer(*preferences), allocate.poisoned(), select.observed() as found:
             outputs.append(flatten(function(*call.args, **call.kwargs)))

@@ -26,7 +26,7 @@ KIND = "kernel-suite"
 MOST_CHILDREN = 6
 """Children that one op may use up: each case that hangs or kills its process costs a child."""
 
-RUNGS = {"cpu": "reference", "nvidia": "nvidia", "amd": "amd"}
+RUNGS = {"cpu": "reference", "nvidia": "nvidia", "emulated": "emulated", "amd": "amd"}
 _ORDER = (
     Verdict.WRONG_OUTPUT,
     Verdict.HANG,
@@ -69,7 +69,7 @@ class OpRun(msgspec.Struct, frozen=True):
 
     Attributes:
         op: Its name.
-        rung: The level of proof: ``reference``, ``nvidia`` or ``amd``.
+        rung: The level of proof: ``reference``, ``nvidia``, ``emulated`` or ``amd``.
         target: The target it ran on.
         device_name: The device's name.
         verdict: The gravest of its cases'.
@@ -82,6 +82,7 @@ class OpRun(msgspec.Struct, frozen=True):
         started_at: ISO time (UTC).
         sizes: Which cases were run.
         implementations: How many of them each implementation computed, by name.
+        known: Cases of these sizes, where not all of them were to be run; else 0.
     """
 
     op: str
@@ -98,6 +99,7 @@ class OpRun(msgspec.Struct, frozen=True):
     started_at: str
     sizes: tuple[str, ...]
     implementations: dict[str, int] = {}
+    known: int = 0
 
 
 def check_op(  # noqa: PLR0913  each is an option of the command
@@ -131,7 +133,7 @@ def check_op(  # noqa: PLR0913  each is an option of the command
         found.append(_share({**wanted, "sizes": list(rest)}, begin + op_s, (0, 1)))
     outcomes = {name: outcome for some, _ in found for name, outcome in some.items()}
     about = next((about for _, about in found if about), {})
-    return _summed(op, outcomes, about, sizes, started, (time.monotonic() - begin) * 1e3)
+    return summed(op, outcomes, about, sizes, started, (time.monotonic() - begin) * 1e3)
 
 
 def _share(
@@ -245,7 +247,7 @@ def _how_it_ended(done: CommandResult, case_s: float) -> tuple[Verdict, str]:
     return Verdict.CRASH if done.ending.value == "exited" else Verdict.INFRA, f"{done.ending.value}: {tail}"
 
 
-def _summed(  # noqa: PLR0913, PLR0917  it is called in one place
+def summed(  # noqa: PLR0913, PLR0917  each is another thing
     op: str,
     outcomes: Mapping[str, CaseOutcome],
     about: Mapping[str, Any],
@@ -253,6 +255,16 @@ def _summed(  # noqa: PLR0913, PLR0917  it is called in one place
     started: dt.datetime,
     time_ms: float,
 ) -> OpRun:
+    """Return what the outcomes of an op's cases come to.
+
+    Args:
+        op: Its name.
+        outcomes: By case.
+        about: The device: ``vendor``, ``target``, ``name`` and ``versions``.
+        sizes: Which cases were run.
+        started: When.
+        time_ms: How long it took.
+    """
     found = list(outcomes.values())
     passed = [outcome for outcome in found if outcome.verdict is Verdict.PASS]
     verdict = min((outcome.verdict for outcome in found), key=_ORDER.index, default=Verdict.SKIPPED)
@@ -297,6 +309,7 @@ def evidence_of(run: OpRun, group: str) -> Evidence:
             "device_name": run.device_name,
             "passed": run.passed,
             "count": run.count,
+            "known": run.known,
             "worst": run.worst,
             "implementations": run.implementations,
             "not_passed": [msgspec.to_builtins(outcome) for outcome in run.not_passed],

@@ -11,6 +11,8 @@ from __future__ import annotations
 import importlib
 import sys
 
+from rocmend.core.units import size_text
+
 __all__ = ["main"]
 
 SHORT = ("out of memory", "can't allocate memory")
@@ -57,8 +59,8 @@ def _short_of_memory(error: BaseException, limit: int) -> str:
     from rocmend.mlx import memory
 
     said = str(error).split(" If reserved but unallocated")[0] or "memory could not be allocated."  # torch's advice
-    numbers = f"{memory.active() / 2**30:.1f} GiB are in use, {memory.peak() / 2**30:.1f} GiB were at most"
-    allowed = f"; --memory-limit allows {limit / 2**30:.1f} GiB" if limit else ""
+    numbers = f"{size_text(memory.active())} are in use, {size_text(memory.peak())} were at most"
+    allowed = f"; --memory-limit allows {size_text(limit)}" if limit else ""
     return (
         f"rocmend mlx: the memory does not suffice: {said}\n"
         f"{numbers}{allowed}. Take a shorter context (--max-kv-size), a quantized cache (--kv-bits 8) or a model with "

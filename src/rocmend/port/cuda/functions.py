@@ -60,6 +60,7 @@ _NO_FUNCTION = frozenset(
     )
 )
 _AFTER_HEAD = frozenset((b"const", b"noexcept", b"override", b"final", b"volatile", b"&", b"&&", b"try"))
+_LONGEST_HEAD = 64
 _QUALIFIERS = frozenset((b"__global__", b"__device__", b"__host__"))
 
 
@@ -71,13 +72,30 @@ def functions(tokens: Sequence[Token], directives: Sequence[Directive], partner:
     """
     gates = _gates(directives)
     found: list[Function] = []
+    around: list[tuple[int, bool]] = []  # the braces around a token, and whether each is in a function's code
     for index, token in enumerate(tokens):
         if token.text != b"{" or token.directive >= 0 or index not in partner:
             continue
+        while around and partner[around[-1][0]] < index:
+            around.pop()
+        code = bool(around) and around[-1][1]
         made = _function(tokens, partner, index, gates.get(index - 1, index - 1))
+        if made is not None and code and made.head == made.name.start:
+            made = None  # a macro and a block: `FOR_EACH(i, n) {`
         if made is not None:
             found.append(made)
+        around.append((index, made is not None or (code and not _of_a_class(tokens, index))))
     return found
+
+
+def _of_a_class(tokens: Sequence[Token], opened: int) -> bool:
+    """Tell whether a brace opens a class."""
+    at = opened - 1
+    while at >= 0 and opened - at < _LONGEST_HEAD and tokens[at].text not in (b";", b"{", b"}", b")"):
+        if tokens[at].text in (b"struct", b"class", b"union"):
+            return True
+        at -= 1
+    return False
 
 
 def _function(tokens: Sequence[Token], partner: Mapping[int, int], body: int, at: int) -> Function | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from rocmend.port.cuda.conditions import NVIDIA, ROCM
+from rocmend.port.cuda.conditions import NVIDIA, OWN, ROCM
 from rocmend.port.definitions.macros import Definitions
 
 __all__ = ["undecided"]
@@ -14,9 +14,7 @@ _CONDITION = re.compile(rb"^[ \t]*#[ \t]*(?:el)?if(?:n?def)?\b((?:[^\n\\]|\\.)*)
 _GUARD = re.compile(rb"^[ \t]*#[ \t]*ifndef[ \t]+(\w+)\s*^[ \t]*#[ \t]*define[ \t]+\1[ \t]*$", re.MULTILINE)
 _COMMENT = re.compile(rb"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _NAME = re.compile(rb"\b[A-Za-z_]\w*")
-_NOT_OF_BUILDS = re.compile(
-    rb"_[A-Z_]\w*|(?:defined|and|or|not|true|false|NDEBUG)\Z|(?:CUDA|CUDART|HIP|TORCH|CUB|THRUST)_\w*"
-)
+_NOT_OF_BUILDS = re.compile(rb"_[A-Z_]\w*|(?:defined|and|or|not|true|false|NDEBUG|\w+_VERSION(?:_\w+)?)\Z")
 """Names that a build does not define for its sources: the compiler's, the language's, those of libraries' headers."""
 _SHOWN = 3
 
@@ -54,4 +52,5 @@ def _conditions(sources: Iterable[bytes]) -> set[bytes]:
         guards = set(_GUARD.findall(data))
         for condition in _CONDITION.findall(data):
             found.update(name for name in _NAME.findall(_COMMENT.sub(b"", condition)) if name not in guards)
-    return {name for name in found if name not in ROCM and name not in NVIDIA and not _NOT_OF_BUILDS.match(name)}
+    known = (ROCM.keys() | NVIDIA.keys()) - OWN.keys()  # a project's own are what its build makes them
+    return {name for name in found - known if not _NOT_OF_BUILDS.match(name)}

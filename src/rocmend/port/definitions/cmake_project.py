@@ -381,8 +381,12 @@ class Project(Commands):
         bound = dict(zip(function.parameters, ([word] for word in given), strict=False))
         bound |= {"ARGN": given[len(function.parameters) :], "ARGV": given, "ARGC": [Word(str(len(given)))]}
         if function.is_macro:
+            before = {name: self.variables[name] for name in bound if name in self.variables}
             self.variables.update(bound)
             self._within(function.file, function.start, function.end)
+            for name in bound:
+                self.variables.pop(name, None)
+            self.variables.update(before)
             return
         self.frames.append({**self.variables, **bound})
         self._within(function.file, function.start, function.end)

@@ -19,7 +19,7 @@ from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.functions import Function
 from rocmend.port.wave.meetings import Place, barriers, meetings
 from rocmend.port.wave.sites import wave
-from rocmend.port.wave.statements import Statement, statements, walk
+from rocmend.port.wave.statements import Statement, hides_its_condition, statements, walk
 from rocmend.port.wave.tokens import text_at
 from rocmend.port.wave.uniform import same_in_a_warp, same_in_a_wavefront
 
@@ -112,7 +112,7 @@ def _in_function(
         if found is None:
             continue
         (first, last), here, there = found
-        if not same(file, function, first, last):
+        if hides_its_condition(file, one) or not same(file, function, first, last):
             tokens = file.tokens
             start = tokens[one.first].start
             end = max(tokens[one.first].end, tokens[last].end)

@@ -34,6 +34,7 @@ class Lds:
             function = file.function_at(file.tokens[index].start)
             if function is not None:
                 self._places.setdefault(function.start, []).append(index)
+        self._called: dict[int, list[Function]] = {}
         self._named: dict[bytes, list[Function]] = {}
         for one in file.functions:
             self._named.setdefault(one.name.text, []).append(one)
@@ -63,23 +64,28 @@ class Lds:
         found: dict[int, Function] = {function.start: function}
         pending = [function]
         while pending and len(found) <= _MOST_CALLED:
-            one = pending.pop()
-            for at in range(self.file.token_at(one.start), self.file.token_at(one.end)):
-                token = self.file.tokens[at]
-                calls = token.kind == Kind.NAME and text_at(self.file, at + 1) in (b"(", b"<")
-                if calls and self._is_compiled(one, at):
-                    other = self.kernel(token.text)
-                    if other is not None and b"__global__" not in other.qualifiers and other.start not in found:
-                        found[other.start] = other
-                        pending.append(other)
+            for other in self._calls(pending.pop()):
+                if other.start not in found:
+                    found[other.start] = other
+                    pending.append(other)
         return list(found.values())[1:]
 
-    def _is_compiled(self, function: Function, at: int) -> bool:
-        """Tell whether a call is compiled in any case: neither in a branch of the preprocessor, nor of a template."""
-        branch = self.file.branch_at(self.file.tokens[at].start)
-        before = range(self.file.token_at(function.start), at)
-        chosen = any(text_at(self.file, one) == b"constexpr" and text_at(self.file, one - 1) == b"if" for one in before)
-        return (branch is None or branch.rocm is True) and not chosen
+    def _calls(self, function: Function) -> list[Function]:
+        """Return the functions that one calls in any case: in no branch of the preprocessor, nor of a template."""
+        known = self._called.get(function.start)
+        if known is None:
+            known = self._called[function.start] = []
+            for at in range(self.file.token_at(function.start), self.file.token_at(function.end)):
+                token = self.file.tokens[at]
+                if token.text == b"constexpr" and text_at(self.file, at - 1) == b"if":
+                    break
+                if token.text not in self._named or text_at(self.file, at + 1) not in (b"(", b"<"):
+                    continue
+                branch = self.file.branch_at(token.start)
+                other = self.kernel(token.text)
+                if other is not None and b"__global__" not in other.qualifiers and (branch is None or branch.rocm):
+                    known.append(other)
+        return known
 
     def _aliases(self) -> Iterator[bytes]:
         """Yield the macros that stand for ``__shared__``."""

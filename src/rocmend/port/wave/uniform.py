@@ -13,16 +13,19 @@ from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.functions import Function
 from rocmend.port.cuda.lexer import Kind
 from rocmend.port.cuda.structure import Argument, call_at
+from rocmend.port.wave.asked import ask
 from rocmend.port.wave.blocks import warps_are_rows
-from rocmend.port.wave.statements import Statement, statements, walk
+from rocmend.port.wave.statements import Statement, hides_its_condition, statements, walk
+from rocmend.port.wave.template_names import of_a_template, template_parameter
 from rocmend.port.wave.tokens import text_at
 from rocmend.port.wave.variables import changed
 
-__all__ = ["same_in_a_block", "same_in_a_warp", "same_in_a_wavefront", "template_parameter"]
+__all__ = ["same_in_a_block", "same_in_a_warp", "same_in_a_wavefront"]
 
 _WORDS = frozenset(
     b"true false nullptr const constexpr int unsigned long short char float double bool auto static_cast sizeof "
-    b"uint32_t int32_t uint64_t int64_t size_t and or not min max blockIdx blockDim gridDim std".split()
+    b"uint32_t int32_t uint64_t int64_t size_t and or not min max blockIdx blockDim gridDim std if else while for "
+    b"switch".split()
 )
 _VOTES = frozenset(
     b"__any_sync __all_sync __uni_sync __any __all __ballot_sync __ballot __reduce_add_sync __reduce_max_sync "
@@ -33,6 +36,7 @@ _BROADCASTS = frozenset(b"__shfl_sync __shfl warp32_shfl_sync warp32_shfl".split
 """Shuffles that give all lanes the value of one, where that is the same one for all of them."""
 _BLOCK_VOTES = frozenset((b"__syncthreads_or", b"__syncthreads_and", b"__syncthreads_count"))
 _JUMPS = (b"break", b"continue", b"goto")
+_MACRO = re.compile(rb"[A-Z][A-Z0-9_]{2,}")
 _CONSTANT = re.compile(rb"[A-Z][A-Z0-9_]*|k[A-Z]\w*")
 _OF_A_LANE = re.compile(
     rb"LANE|TID|RANK|IDX|INDEX|LEADER|MASTER|ELECT|(?:^|_)(?:ID|THREAD|ACTIVE)(?:_|$)|^T?[IJXYZ]$|LID|GID",
@@ -60,7 +64,6 @@ _STEPS = frozenset((b"++", b"--"))
 _MOST_ASKED = 512
 """Questions about variables that change, in one file: each may lead to others."""
 _DEEPEST = 6
-_LONGEST_TEMPLATE = 400
 
 
 def same_in_a_warp(file: CudaFile, function: Function, first: int, last: int) -> bool:
@@ -85,18 +88,26 @@ def same_in_a_block(file: CudaFile, function: Function, first: int, last: int) -
     return _same(file, function, (first, last), lanes=0, depth=0)
 
 
-def _same(file: CudaFile, function: Function, where: tuple[int, int], *, lanes: int, depth: int) -> bool:
+def _same(  # noqa: PLR0913  a question has as many parts as it has
+    file: CudaFile,
+    function: Function,
+    where: tuple[int, int],
+    *,
+    lanes: int,
+    depth: int,
+    but: frozenset[bytes] = frozenset(),
+) -> bool:
     tokens = file.tokens
     at, last = where
     while at < last:
         token = tokens[at]
-        if token.kind != Kind.NAME or token.text in _WORDS:
+        if token.kind != Kind.NAME or token.text in _WORDS or token.text in but:
             at += 1
         elif at > where[0] and tokens[at - 1].text in (b".", b"->"):
             if text_at(file, at + 1) in (b"(", b"<"):
                 return False  # a method may ask which lane it is
             at += 1
-        elif _voted(file, function, at, lanes, depth):
+        elif _voted(file, function, at, lanes, depth) or _expands_alike(file, function, at, lanes, depth):
             at = file.partner[at + 1] + 1
         elif token.text != b"threadIdx" and _known(file, function, at, lanes, depth):
             at += 1
@@ -131,6 +142,20 @@ def _voted(file: CudaFile, function: Function, at: int, lanes: int, depth: int) 
     elif masked and not asked:
         return False
     return all(_same(file, function, (one.first, one.last), lanes=lanes, depth=depth + 1) for one in asked)
+
+
+def _expands_alike(file: CudaFile, function: Function, at: int, lanes: int, depth: int) -> bool:
+    """Tell whether a macro with arguments stands there that is the same for all lanes, as its arguments are."""
+    macros = file.macros.get(file.tokens[at].text, ())
+    opened = at + 1
+    if not macros or depth >= _DEEPEST or text_at(file, opened) != b"(" or opened not in file.partner:
+        return False
+    given = (opened + 1, file.partner[opened])
+    return _same(file, function, given, lanes=lanes, depth=depth + 1) and all(
+        one.parameters is not None
+        and _same(file, function, (one.first, one.last), lanes=lanes, depth=depth + 1, but=frozenset(one.parameters))
+        for one in macros
+    )
 
 
 def _warp_number(file: CudaFile, at: int, where: tuple[int, int], lanes: int) -> int:
@@ -184,6 +209,8 @@ def _is_whole(file: CudaFile, at: int, lanes: int) -> bool:
     if name.kind == Kind.NUMBER:
         return _whole_warps(name.text, lanes)
     value = constant(file, Argument(name.start, name.end, at, at + 1), name.start)
+    if value is None:
+        ask(file, name.text)
     return value is not None and value > 0 and value % lanes == 0
 
 
@@ -196,6 +223,7 @@ def _is_32(file: CudaFile, at: int) -> bool:
         return False
     if name.text in file.macros or file.declarations_of(name.text):
         return constant(file, Argument(name.start, name.end, at, at + 1), name.start) == 32
+    ask(file, name.text)
     return not any(template_parameter(file, index) for index in file.names(name.text, shared=False))
 
 
@@ -221,13 +249,14 @@ def _known(  # noqa: PLR0911  each return names one kind of variable
 ) -> bool:
     name = file.tokens[at]
     if text_at(file, at + 1) == b"(" or depth >= _DEEPEST:
+        ask(file, name.text)
         return False
     declared = file.declaration_of(name.text, name.start)
     if declared is None:
         return _known_name(file, function, name.text, lanes, depth)
     if b"constexpr" in declared.qualifiers or b"__shared__" in declared.qualifiers:
         return True  # of LDS, the index decides
-    if declared.name.start < function.start and _of_a_template(file, function, name.text, function.head):
+    if declared.name.start < function.start and of_a_template(file, function, name.text, function.head):
         return True
     if changed(file, function, declared) and not _changes_alike(file, function, declared, lanes, depth):
         return False
@@ -315,7 +344,7 @@ def _changes_at(file: CudaFile, question: _Question, index: int) -> bool:
         end = file.partner[end] + 1 if text_at(file, end) in (b"(", b"[", b"{") and end in file.partner else end + 1
     around = (one for one in walk(question.body) if one.kind != "plain" and one.first < index < one.last)
     return _alike(file, question, (min(index + 2, end), end)) and all(
-        one.condition is None or _alike(file, question, one.condition) for one in around
+        _taken_alike(file, question, one) for one in around
     )
 
 
@@ -333,13 +362,19 @@ def _leaves_alike(file: CudaFile, question: _Question, changes: list[int]) -> bo
             if not any(left.first <= at < left.last for at in changes):
                 continue
             around = [one for one in around if one.first > left.first]
-        if not all(one.condition is None or _alike(file, question, one.condition) for one in around):
+        if not all(_taken_alike(file, question, one) for one in around):
             return False
     return True
 
 
+def _taken_alike(file: CudaFile, question: _Question, one: Statement) -> bool:
+    return not hides_its_condition(file, one) and (one.condition is None or _alike(file, question, one.condition))
+
+
 def _jumps(file: CudaFile, index: int) -> bool:
     """Tell whether a macro stands at an index that goes elsewhere: whether all lanes do is not looked into."""
+    if _MACRO.fullmatch(file.tokens[index].text):
+        ask(file, file.tokens[index].text)
     return any(
         text_at(file, at) in _JUMPS
         for one in file.macros.get(file.tokens[index].text, ())
@@ -359,32 +394,5 @@ def _known_name(file: CudaFile, function: Function, name: bytes, lanes: int, dep
             one.parameters is None and _same(file, function, (one.first, one.last), lanes=lanes, depth=depth + 1)
             for one in macros
         )
-    return _of_a_template(file, function, name, 0) or (bool(_CONSTANT.fullmatch(name)) and not _OF_A_LANE.search(name))
-
-
-def _of_a_template(file: CudaFile, function: Function, name: bytes, since: int) -> bool:
-    """Tell whether a name is a template's parameter between an offset and a function's body."""
-    return any(
-        since <= file.tokens[index].start < function.start and template_parameter(file, index)
-        for index in file.names(name, shared=False)
-    )
-
-
-def template_parameter(file: CudaFile, at: int) -> bool:
-    """Tell whether the name at an index is declared there as a parameter of a template."""
-    depth = 0
-    world = file.tokens[at].directive
-    for _ in range(min(at, _LONGEST_TEMPLATE)):
-        at -= 1
-        if file.tokens[at].directive != world:
-            return False
-        text = file.tokens[at].text
-        if text in (b">", b">>"):
-            depth += len(text)
-        elif text == b"<":
-            if depth == 0:
-                return file.tokens[at - 1].text == b"template"
-            depth -= 1
-        elif text in (b";", b"{", b"}", b"(", b")"):
-            return False
-    return False
+    ask(file, name)
+    return of_a_template(file, function, name, 0) or (bool(_CONSTANT.fullmatch(name)) and not _OF_A_LANE.search(name))

@@ -18,8 +18,8 @@ from rocmend.port.cuda.structure import call_at
 from rocmend.port.wave.intrinsics import INTRINSICS
 from rocmend.port.wave.meetings import meetings
 from rocmend.port.wave.statements import Statement, statements
+from rocmend.port.wave.template_names import template_parameter
 from rocmend.port.wave.tokens import text_at
-from rocmend.port.wave.uniform import template_parameter
 
 __all__ = ["Unset", "unset"]
 

@@ -55,7 +55,7 @@ def waits(file: CudaFile) -> Iterator[Wait]:
         if body is None:
             continue
         for one in (*walk(body), *_jumps(file, body)):
-            if one.kind == "loop" and ends_by_others(file, one):
+            if one.kind == "loop" and one.keyword != b"macro" and ends_by_others(file, one):
                 tokens = file.tokens
                 end = tokens[one.condition[1]].end if one.condition else tokens[one.last - 1].end
                 end = max(tokens[one.first].end, end)

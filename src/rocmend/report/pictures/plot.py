@@ -117,11 +117,16 @@ def _series(number: int, series: Series, area: _Area) -> list[Markup]:
 def _interval(x: float, point: Point, area: _Area, colour: str) -> list[Markup]:
     if not point.interval:
         return []
-    low, high = (
-        _TOP + (1 - area.up.nearest(end)) * (_HEIGHT - _TOP) for end in (min(point.interval), max(point.interval))
-    )
+    ends = min(point.interval), max(point.interval)
+    low, high = (_TOP + (1 - area.up.nearest(end)) * (_HEIGHT - _TOP) for end in ends)
     place = percent(x)
-    return [element("line", {"x1": place, "x2": place, "y1": low, "y2": high, "class": f"{colour} whisker"})]
+    drawn = [element("line", {"x1": place, "x2": place, "y1": low, "y2": high, "class": f"{colour} whisker"})]
+    for end, y, path in ((ends[0], low, "M-4-5 0 0 4-5"), (ends[1], high, "M-4 5 0 0 4 5")):
+        if area.up.place(end) is None:  # an arrow says that it goes on
+            where = {"x": place, "y": y, "width": 1, "height": 1, "overflow": "visible"}
+            arrow = element("path", {"d": path, "class": f"{colour} whisker", "fill": "none"})
+            drawn.append(element("svg", where, element("title", {}, f"goes on to {end:.4g}"), arrow))
+    return drawn
 
 
 def _marker(number: int, colour: str) -> Markup:

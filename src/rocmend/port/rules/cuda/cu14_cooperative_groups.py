@@ -44,8 +44,8 @@ from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 from rocmend.port.wave.cases import gated
 from rocmend.port.wave.sites import wave
+from rocmend.port.wave.template_names import template_parameter
 from rocmend.port.wave.tokens import text_at
-from rocmend.port.wave.uniform import template_parameter
 
 _OPERATORS = (b"plus", b"less", b"greater", b"bit_and", b"bit_or", b"bit_xor")
 _LACKING = (

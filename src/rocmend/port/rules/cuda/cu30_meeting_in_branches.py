@@ -21,8 +21,10 @@ Move the operation out of the branches: set the value first, then let all lanes 
 
 Manual. A condition that is shown to be the same in all lanes of a warp (blocks, arguments of a kernel,
 `threadIdx.x / 32`, LDS, votes and broadcasts, and variables of these that all lanes change alike) is not reported, nor
-are masks that `__activemask()` or a ballot gave within the branch. An operation in one branch alone is not reported:
-CUDA defines it only where all lanes that its mask names take that branch or have ended.
+are masks that `__activemask()` or a ballot gave within the branch. What a macro hides, or a launch of the file does not
+show (`dim3` of unknown parts), is reported; macros and constants of the project's own headers are known. An operation
+in one branch alone is not reported: CUDA defines it only where all lanes that its mask names take that branch or have
+ended.
 
 ## References
 

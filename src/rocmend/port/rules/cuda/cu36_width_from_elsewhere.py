@@ -36,8 +36,8 @@ from rocmend.port.cuda.lexer import Kind
 from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 from rocmend.port.wave.cases import gated
+from rocmend.port.wave.template_names import template_parameter
 from rocmend.port.wave.tokens import text_at
-from rocmend.port.wave.uniform import template_parameter
 from rocmend.port.wave.widths import names_a_width
 
 _LIBRARIES = frozenset((b"warpSize", b"C10_WARP_SIZE"))

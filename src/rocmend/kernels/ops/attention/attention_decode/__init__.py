@@ -114,6 +114,7 @@ OP = declare(
         *split_kernels(_rejects_split, ("half-d512", "float-d64", "float-d128", "float-d256", "float-d512")),
         Implementation("torch", "reference", "reference:attention_decode"),
     ),
+    example="queries=1 keys=4096",
     domain=(
         "1 to 64 queries; heads a multiple of KV heads; head dimensions up to 1024, Dv may differ from D; "
         "any strides; boolean, additive and causal masks, sinks, soft cap, window; lengths in device memory."

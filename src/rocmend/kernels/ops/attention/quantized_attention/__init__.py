@@ -94,6 +94,7 @@ OP = declare(
         *split_kernels(rejects_split, ("half-d256", "float-d128", "float-d256")),
         Implementation("torch", "reference", "reference:quantized_attention"),
     ),
+    example="queries=1 keys=4096",
     domain=(
         "Affine 2, 4 or 8 bits in groups of 32, 64 or 128 (other widths use the reference); any number of "
         "queries; head dimensions up to 512; boolean, additive and causal masks; lengths in device memory."

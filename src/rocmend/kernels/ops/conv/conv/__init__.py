@@ -148,6 +148,7 @@ OP = declare(
         Implementation("columns", "vendor", "columns:plan", _rejects_uneven, note="matrix products alone"),
         Implementation("torch", "reference", "reference:plan"),
     ),
+    example="direction=forward pixels_in=3136 pixels_out=3136 c_in=64 c_out=64 taps=9 plain=true",
     domain="1 to 3 spatial axes; channels last (as MLX) or first, any strides; any stride, dilation, input "
     "dilation, padding (negative too), groups, flip.",
     cost=cost,

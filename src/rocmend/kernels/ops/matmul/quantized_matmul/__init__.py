@@ -120,6 +120,7 @@ OP = declare(
         _kernel("columns", rules.rejects_columns, note="the same where weights are not transposed"),
         Implementation("torch", "reference", "host:run_reference"),
     ),
+    example="rows=1",
     domain=(
         "Affine 1, 2, 3, 4, 5, 6 and 8 bits with groups of 32, 64, 128; mxfp4, mxfp8, nvfp4. x of any leading axes "
         "and strides, w with or without leading axes, which broadcast with those of x."

@@ -167,6 +167,7 @@ OP = declare(
         _kernel("gemv", _rejects_gemv, note="one row of x, in one launch", record_class=_gemv_record),
         _kernel("apart", note="one launch after another", calls=_calls),
     ),
+    example="products=3 rows=1 columns=6144",
     domain="Formats as in quantized_matmul; w with two axes; affine scales have the dtype of x.",
     cost=_cost,
     # As quantized_matmul; a gate adds the roundings of both products, of the sigmoid and of silu; a norm those of

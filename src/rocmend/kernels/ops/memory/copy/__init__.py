@@ -40,6 +40,7 @@ OP = declare(
         Implementation("lines", "triton", "host:run", record_class=_records),
         Implementation("torch", "reference", "reference:copy"),
     ),
+    example="to=float32 contiguous=true",
     domain="Any shape and strides; casts between bool, integers and float16 to float64.",
     cost=lambda p: Cost(0.0, float(p.elements) * (ELEMENTS[p.dtype] + ELEMENTS[p.to])),
     tolerance=dict.fromkeys(ELEMENTS, Tolerance()),

@@ -26,6 +26,7 @@ OP = declare(
         Implementation("drawn", "triton", "kernel:run", record_class=lambda p: f"{p.generator}/*"),
         Implementation("torch", "reference", "reference:run"),
     ),
+    example="generator=threefry",
     domain="Any shape with fewer than 2^33 elements.",
     cost=lambda p: Cost(50.0 * p.elements, 2.0 * p.elements * BYTES[p.dtype]),
     # The reference computes in the op's own types: which elements are kept must agree bit by bit.

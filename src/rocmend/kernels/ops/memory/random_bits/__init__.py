@@ -31,6 +31,7 @@ OP = declare(
         Implementation("stream", "triton", "kernel:run", record_class=lambda p: p.kind),
         Implementation("torch", "reference", "reference:run"),
     ),
+    example="dtype=float32 kind=uniform keys=1",
     domain="Any shape; up to 65535 keys; streams of fewer than 2^33 words.",
     cost=lambda p: Cost(50.0 * p.keys * p.elements, float(p.keys) * p.elements * BYTES[p.dtype]),
     tolerance=dict.fromkeys(BYTES, Tolerance()),

@@ -50,6 +50,7 @@ OP = declare(
         ),
         Implementation("torch", "reference", "reference:run"),
     ),
+    example="inner=4096 mode=add",
     domain="Any shape and axis; indices of int32, int64 or uint32 (narrower ones are widened), less than 2^31.",
     cost=_cost,
     tolerance={

@@ -40,6 +40,7 @@ OP = declare(
         ),
         Implementation("torch", "reference", "reference:run"),
     ),
+    example="inner=4096",
     domain="Any shape, axis and type; indices of int32, int64 or uint32 (narrower ones are widened).",
     cost=_cost,
     tolerance=dict.fromkeys(ELEMENTS, Tolerance()),

@@ -49,6 +49,7 @@ OP = declare(
         ),
         Implementation("torch", "reference", "reference:run"),
     ),
+    example="pairs=1024 m=1 n=1408 k=2048",
     domain="Indices in range, of shapes that broadcast; the last two axes of b of any strides.",
     cost=_cost,
     # Sums of up to thousands of products that cancel, in fp32.

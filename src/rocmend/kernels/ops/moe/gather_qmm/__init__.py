@@ -163,6 +163,7 @@ OP = declare(
         ),
         Implementation("torch", "reference", "reference:run"),
     ),
+    example="pairs=8 m=1 n=1408 k=2048",
     domain="Indices in range, of shapes that broadcast; k (transposed) or n a multiple of the group size.",
     cost=_cost,
     # Sums of up to thousands of products that cancel, in fp32. On the matrix units a weight is rounded to the type of

@@ -27,6 +27,7 @@ OP = declare(
         kernel("rows", limits(rows=32), record_class=any_class, note="reads x once"),
         Implementation("torch", "reference", "reference:weighted_sum"),
     ),
+    example="sums=512 rows=8 size=4096",
     domain="x of two axes or more; any strides.",
     cost=lambda p: Cost(
         2.0 * p.sums * p.rows * p.size, (p.sums * (p.rows + 1) * p.size + p.sums * p.rows) * bytes_of(p.dtype)

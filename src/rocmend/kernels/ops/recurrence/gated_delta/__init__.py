@@ -53,6 +53,7 @@ OP = declare(
         ),
         Implementation("torch", "reference", "reference:gated_delta"),
     ),
+    example="key_heads=16 vector_gate=false",
     domain="Scalar gates (chunked prefill) or one per key channel (step by step); dims up to 256; no backward.",
     cost=_cost,
     # In chunks, the solved keys and values, scores and the state are rounded before matrix instructions.

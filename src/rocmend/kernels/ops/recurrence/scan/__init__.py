@@ -35,6 +35,7 @@ OP = declare(
         Implementation("pieces", "triton", "kernel:run", record_class=lambda p: f"scan/{shape_class(p)} tiles/*"),
         Implementation("torch", "reference", "reference:run"),
     ),
+    example="length=4096 op=cumsum",
     domain="Any shape, strides and axis.",
     cost=lambda p: Cost(float(p.outer) * p.length * p.inner, 2.0 * p.outer * p.length * p.inner * NUMBERS[p.dtype]),
     tolerance={

@@ -46,6 +46,7 @@ OP = declare(
         ),
         Implementation("torch", "reference", "reference:selective_scan"),
     ),
+    example="state_dim=16",
     domain="x and dt [B, T, M] of any strides, states of up to 256; forward and backward.",
     cost=_cost,
     # All in fp32, rounded once; the state is fp32 whatever the type.

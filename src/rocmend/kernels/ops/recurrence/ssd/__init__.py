@@ -44,6 +44,7 @@ OP = declare(
         ),
         Implementation("torch", "reference", "reference:ssd_scan"),
     ),
+    example="heads=64 head_dim=64 state_dim=128",
     domain="Any number of steps; heads a multiple of groups; states of up to 256; no backward.",
     cost=_cost,
     # In chunks, scores, dt x and the state are rounded before matrix instructions.

@@ -40,6 +40,7 @@ OP = declare(
         ),
         Implementation("torch", "reference", "reference:wkv7"),
     ),
+    example="head_dim=64",
     domain="Any number of steps, one after the other; head dimensions up to 256; no backward.",
     cost=_cost,
     # All in fp32, rounded once; the state is fp32 whatever the type.

@@ -18,6 +18,7 @@ OP = declare(
         *references("rows", "rows_backward"),
     ),
     dtypes=FLOATS,
+    example="columns=32000",
     domain="Any leading axes, any number of classes; int8 to int64 targets; one fp32 loss per row.",
     cost=cost_per_element(4, 1, backward=(4, 2), per_row=1),
     tolerance={

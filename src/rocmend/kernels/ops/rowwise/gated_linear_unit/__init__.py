@@ -35,6 +35,7 @@ OP = declare(
         backward(),
         *references("run", "glu_backward"),
     ),
+    example="kind=silu",
     domain="Any shape; any strides without a copy if the elements of a row are contiguous.",
     cost=cost_per_element(10, 3, backward=(10, 5)),
     # Where the activation is near 0 it is a small difference of numbers near 1: absolute, not relative.

@@ -106,6 +106,7 @@ OP = declare(
         kernel("radix", _rejects_long, record_class=bits_class, note="eight bits a pass"),
         Implementation("torch", "reference", "reference:run"),
     ),
+    example="length=4096 indices=false",
     domain="Any shape, strides and axis; rows of fewer than 2^31 elements.",
     cost=lambda p: Cost(0.0, float(p.rows) * p.length * (NUMBERS[p.dtype] + (8 if p.indices else NUMBERS[p.dtype]))),
     tolerance=dict.fromkeys(NUMBERS, Tolerance()),

@@ -95,6 +95,7 @@ OP = declare(
         kernel("sorted", _rejects_long, function="by_sorting", note="sorts the rows"),
         Implementation("torch", "reference", "reference:topk"),
     ),
+    example="rows=1 k=50",
     domain="Any shape, strides and axis; rows of fewer than 2^31 elements.",
     cost=lambda p: Cost(0.0, float(p.rows) * (p.length * NUMBERS[p.dtype] + p.k * (NUMBERS[p.dtype] + 8))),
     tolerance=dict.fromkeys(NUMBERS, Tolerance()),
