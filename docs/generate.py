@@ -250,9 +250,8 @@ def _compiled_kernels(folder: Path) -> None:
 
 
 _EXECUTED = """Cases of the suites that passed as AMD machine code, by op and target. `rocmend.emulate` executes the
-code
-object instruction by instruction; the results agree with the float64 reference, and with themselves bit by bit when
-waves and workgroups run in reverse order. An access outside of a buffer, a race between waves, a missing wait or a
+code object instruction by instruction; the results agree with the float64 reference, and with themselves bit by bit
+when waves and workgroups run in reverse order. An access outside of a buffer, a race between waves, a missing wait or a
 value that nothing wrote fails a case. The column *cases* counts the tiny and small ones that there are; those that were
 run are the first of each function and implementation. This says nothing about speed, and is no run on a GPU."""
 

@@ -151,3 +151,16 @@ def test_as_many_targets_are_compiled_for_as_is_told() -> None:
         told = re.search(r"for (\w+) gfx targets", " ".join(page.read_text().split()))
         assert told is not None, page.name
         assert told[1] == names[len(targets) - 7], page.name
+
+
+def test_as_many_cases_were_executed_as_machine_code_as_is_told() -> None:
+    kept = msgspec.json.decode((TOP / "src" / "rocmend" / "kernels" / "data" / "runs.json").read_bytes())
+    runs = [run for run in kept if run["rung"] == "emulated"]
+    told = re.search(
+        r"\*emulated\*: ([\d,]+) of ([\d,]+) runs of cases, of all (\d+) ops on (\w+) of them",
+        " ".join(PROVEN.read_text().split()),
+    )
+    assert told is not None
+    passed, count = (f"{sum(run[name] for run in runs):,}" for name in ("passed", "count"))
+    targets = ("six", "seven", "eight", "nine", "ten", "eleven")[len({run["target"] for run in runs}) - 6]
+    assert told.groups() == (passed, count, str(len({run["op"] for run in runs})), targets)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -62,6 +63,7 @@ class Run(NamedTuple):
         active: Lanes that were active then, summed.
         bank_cycles: Cycles that the LDS takes for its accesses, by 32 banks of 4 bytes.
         bank_ideal: What they would be without conflicts.
+        time_s: Wall time of the execution alone.
     """
 
     program: Program
@@ -71,6 +73,7 @@ class Run(NamedTuple):
     active: np.ndarray[Any, np.dtype[np.uint64]]
     bank_cycles: int
     bank_ideal: int
+    time_s: float
 
 
 class Step(NamedTuple):
@@ -228,7 +231,9 @@ class Device:
         start = _launch(program, launch, arguments, packet.base, resident)
         if trace is not None:
             kept["trace"] = machine.trace = _tracer(program, launch, trace)
+        began = time.perf_counter()
         _interruptible(machine, start)
+        kept["time_s"] = time.perf_counter() - began
         return _result(program, machine, launch, kept, [*buffers, arguments, *image])
 
     def _machine(
@@ -389,7 +394,14 @@ def _result(
             )
         )  # fmt: skip
     return Run(
-        program, tuple(faults), machine.total, kept["executed"], kept["active"], machine.bank_cycles, machine.bank_ideal
+        program,
+        tuple(faults),
+        machine.total,
+        kept["executed"],
+        kept["active"],
+        machine.bank_cycles,
+        machine.bank_ideal,
+        kept["time_s"],
     )
 
 

@@ -111,7 +111,7 @@ static void gather(Wave *w, const Shape *s, const Operand *o, u32 e, const Spot 
     const u32 *in = w->v + (size_t)o->index * n;
     for (u32 x = 0; x < outer * K; x++) {
       u32 half = in[spots[x].bit / 32 * n + spots[x].lane] >> (spots[x].bit & 16) & 0xffff;
-      out[x] = e == E_F16 ? as_f16(half) : as_bf16(half);
+      out[x] = e == E_F16 ? as_f16_quiet(half) : as_bf16(half);
     }
     return;
   }
@@ -163,6 +163,19 @@ static void run_matrix(Wave *w, const Inst *i) {
           for (u32 c = 0; c < N; c++) sums[c] += x * y[c];
         }
       }
+    }
+    int plain = csize == 32 && s->acc == ACC_F32 && !any && !(oc->modifiers & (ABS | NEG));
+    for (u32 r = 0; r < M && plain; r++) plain = !UA[r];
+    for (u32 c = 0; c < N && plain; c++) plain = !UB[c];
+    if (plain) {
+      const u32 *in = oc->kind == VGPR ? w->v + (size_t)oc->index * n : 0;
+      const Spot *spots = layout->d + block * M * N;
+      f64 constant = as_f32((u32)oc->value);
+      for (u32 x = 0; x < M * N; x++) {
+        u32 at = spots[x].bit / 32 * n + spots[x].lane;
+        D[at] = of_f32((f32)(S[x] + (in ? as_f32(in[at]) : constant)));
+      }
+      continue;
     }
     for (u32 r = 0; r < M; r++)
       for (u32 c = 0; c < N; c++) {

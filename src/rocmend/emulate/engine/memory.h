@@ -299,6 +299,80 @@ static void check_address(Wave *w, const Operand *o, u64 exec) {
 }
 static u32 scalar32(const Wave *w, const Operand *o) { return o->kind == SGPR ? w->s[o->index] : o->kind == LITERAL ? (u32)o->value : 0; }
 
+/* Words of a row of lanes between registers and memory that was checked already; 0: some of it was never written. */
+static int move_rows(Wave *w, const Inst *i, u8 *base, u8 *unwritten, const u64 *offset, u64 exec, u32 first) {
+  u32 n = w->lanes, words = i->bytes / 4;
+  for (u32 d = 0; d < words; d++) {
+    u32 *r = row(w, first + d), any = 0;
+    if (i->flags & STORE) {
+      if (w->lanes_v[first + d] & exec) return 0;
+      continue;
+    }
+    (void)r;
+    if (unwritten) for (u32 l = 0; l < n; l++) if (exec >> l & 1) { u32 u; memcpy(&u, unwritten + offset[l] + 4 * d, 4); any |= u; }
+    if (any) return 0;
+  }
+  for (u32 d = 0; d < words; d++) {
+    u32 *r = row(w, first + d);
+    if (i->flags & STORE) {
+      for (u32 l = 0; l < n; l++) if (exec >> l & 1) { memcpy(base + offset[l] + 4 * d, &r[l], 4); if (unwritten) memset(unwritten + offset[l] + 4 * d, 0, 4); }
+    } else {
+      for (u32 l = 0; l < n; l++) if (exec >> l & 1) memcpy(&r[l], base + offset[l] + 4 * d, 4);
+      if (w->lanes_v[first + d] & exec) mark_row(w, first + d, 0, exec);
+    }
+  }
+  return 1;
+}
+static inline int plain_words(const Inst *i) { return i->bytes >= 4 && !(i->flags & (ATOMIC | TO_LDS | D16_LOW | D16_HIGH)); }
+static int extent(const u64 *address, u64 exec, u32 n, u64 *low, u64 *high) {
+  u64 least = ~0ull, most = 0;
+  for (u32 l = 0; l < n; l++) if (exec >> l & 1) { least = MIN(least, address[l]); most = MAX(most, address[l]); }
+  *low = least; *high = most;
+  return least <= most;
+}
+/* The common case of a whole wave's access: all in one buffer whose races nobody looks for. 0: lane by lane, please. */
+static int bulk_global(Wave *w, const Inst *i, const u64 *address, u64 exec) {
+  Machine *m = w->machine;
+  u64 low, high, offset[MAX_LANES];
+  if (!plain_words(i) || (i->flags & COHERENT) || !extent(address, exec, w->lanes, &low, &high)) return 0;
+  Allocation *a = find(m, low);
+  if (!a || high - a->base + i->bytes > a->size || (a->writer && (m->checks & CHECK_RACES)) || ((i->flags & STORE) && a->read_only)) return 0;
+  for (u32 l = 0; l < w->lanes; l++) offset[l] = address[l] - a->base;
+  return move_rows(w, i, a->host, a->unwritten, offset, exec, i->flags & STORE ? i->s[1].index : i->d.index);
+}
+static inline int all_four(const u64 *x) { return x[0] == x[1] && x[1] == x[2] && x[2] == x[3]; }
+/* The same in the LDS, where the last access to each word was this wave's or lies before the last barrier. */
+static int bulk_lds(Wave *w, const Inst *i, const u64 *address, u64 exec) {
+  Machine *m = w->machine;
+  Group *g = w->group;
+  u64 low, high, now = g->epoch, bit = 1ull << w->number;
+  int store = (i->flags & STORE) != 0;
+  if (!plain_words(i) || !extent(address, exec, w->lanes, &low, &high) || high + i->bytes > m->lds_bytes) return 0;
+  for (u32 l = 0; l < w->lanes; l++) if ((exec >> l & 1) && address[l] % 4) return 0;
+  if (m->checks & CHECK_RACES) {
+    for (u32 l = 0; l < w->lanes; l++) {
+      if (!(exec >> l & 1)) continue;
+      for (u64 k = address[l]; k < address[l] + i->bytes; k += 4) {
+        u64 wrote = g->lds_writer[k], read = g->lds_reader[k];
+        if (!all_four(g->lds_writer + k) || !all_four(g->lds_reader + k)) return 0;
+        if (wrote >> 8 == now && (wrote & 31) != w->number) return 0;
+        if (store && read >> 32 == now && (read & 0xffffffffu & ~bit)) return 0;
+      }
+    }
+    u64 mine = now << 8 | 128 | w->number;
+    for (u32 l = 0; l < w->lanes; l++) {
+      if (!(exec >> l & 1)) continue;
+      for (u64 k = address[l]; k < address[l] + i->bytes; k += 4)
+        if (store) for (int b = 0; b < 4; b++) g->lds_writer[k + b] = mine;
+        else {
+          u64 read = g->lds_reader[k], made = read >> 32 == now ? read | bit : now << 32 | bit;
+          for (int b = 0; b < 4; b++) g->lds_reader[k + b] = made;
+        }
+    }
+  }
+  return move_rows(w, i, g->lds, g->unwritten_lds, address, exec, store ? i->s[1].index : i->d.index);
+}
+
 static void start(Wave *w, const Inst *i) {
   if (anything_pending(w)) {
     for (u32 k = 0; k < i->sources; k++) {
@@ -319,11 +393,11 @@ static void run_global(Wave *w, const Inst *i) { /* global, flat, scratch */
   check_address(w, a, exec);
   if (b->kind == SGPR) { check_address(w, b, exec); base = b->dwords == 2 ? w->s[b->index] | (u64)w->s[b->index + 1] << 32 : w->s[b->index]; }
   const u32 *low = a->kind == VGPR ? row(w, a->index) : 0, *high = a->kind == VGPR && a->dwords == 2 ? row(w, a->index + 1) : 0;
-  for (u32 l = 0; l < n; l++) {
+  u64 addresses[MAX_LANES];
+  for (u32 l = 0; l < n; l++) addresses[l] = ((low ? low[l] : 0) | (high ? (u64)high[l] << 32 : 0)) + base + (u64)(i64)i->immediate;
+  for (u32 l = memory == F_GLOBAL && bulk_global(w, i, addresses, exec) ? n : 0; l < n; l++) {
     if (!(exec >> l & 1)) continue;
-    u64 address = (low ? low[l] : 0) | (high ? (u64)high[l] << 32 : 0);
-    address += base + (u64)(i64)i->immediate;
-    if (memory == F_SCRATCH) address = (u32)address;
+    u64 address = memory == F_SCRATCH ? (u32)addresses[l] : addresses[l];
     if (i->flags & ATOMIC) atomic_lane(w, i, memory, address, l, i->d.index, i->s[1].index);
     else if (i->flags & STORE) store_lane(w, i, memory, address, l, i->s[1].index, i->bytes);
     else if (i->flags & TO_LDS) {
@@ -450,7 +524,9 @@ static void run_lds(Wave *w, const Inst *i) {
   const u32 *address = a->kind == VGPR ? row(w, a->index) : zero;
   u32 kept[MAX_LANES];
   memcpy(kept, address, n * 4); /* the result may overlap the address */
-  for (u32 l = 0; l < n; l++) {
+  u64 addresses[MAX_LANES];
+  for (u32 l = 0; l < n; l++) addresses[l] = kept[l] + (u32)i->immediate;
+  for (u32 l = kind == L_PLAIN && bulk_lds(w, i, addresses, exec) ? n : 0; l < n; l++) {
     if (!(exec >> l & 1)) continue;
     u32 at = kept[l] + (u32)i->immediate;
     if (i->flags & ATOMIC) { atomic_lane(w, i, F_LDS, at, l, i->d.index, i->s[1].index); continue; }
