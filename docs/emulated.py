@@ -109,11 +109,11 @@ def page(tested: dict[str, set[str]]) -> str:
         count[2] += "tested" in states
     text = [*rows, "", "| class | known to some target | modelled | tested on some |", "|---|---|---|---|"]
     text += [f"| {one} | {' | '.join(map(str, count))} |" for one, count in counts.items()]
-    for one, states in classes.items():
+    for one, lists_of in classes.items():
         text += [
-            "", f"## {one}", "", f"Modelled and tested: {_names(states['tested'], everywhere)}", "",
-            f"Modelled, not tested alone: {_names(states['modelled'], everywhere)}", "",
-            f"Not modelled: {_names(states['known'], everywhere)}",
+            "", f"## {one}", "", f"Modelled and tested: {_names(lists_of['tested'], everywhere)}", "",
+            f"Modelled, not tested alone: {_names(lists_of['modelled'], everywhere)}", "",
+            f"Not modelled: {_names(lists_of['known'], everywhere)}",
         ]  # fmt: skip
     return HEAD + "\n".join(text) + "\n"
 

@@ -170,7 +170,7 @@ def test_permlane(target: str) -> None:
     assert not made.unmodelled
     assert not made.wrong
     for case, (move, partly) in cases.items():
-        check(case, made, target, move, partly=partly)  # type: ignore[arg-type]
+        check(case, made, target, move, partly=partly)
 
 
 @pytest.mark.slow
@@ -178,7 +178,7 @@ def test_permlane(target: str) -> None:
 def test_lanes_to_scalars(target: str) -> None:
     lanes = lanes_of(target)
     records = given(lanes)
-    lines = {
+    lines: dict[str, Callable[[Words, list[bool]], int]] = {
         "v_readlane_b32 s36, v8, s24": lambda rows, _: int(rows[int(rows[0, 4]) % lanes, 0]),
         "v_readlane_b32 s36, v8, 13": lambda rows, _: int(rows[13, 0]),
         "v_readfirstlane_b32 s36, v8": lambda rows, active: int(rows[active.index(True), 0]),

@@ -98,11 +98,11 @@ def test_loads_and_stores_of_memory(target: str) -> None:
     for case, (first, size) in stores.items():
         written = memory.copy()
         execute(case, made, target, records, written)
-        wanted = bytearray(memory.tobytes())
+        right = bytearray(memory.tobytes())
         for row in records:
             at = int(row[2]) + 4
-            wanted[at : at + size] = row[8:12].tobytes()[first : first + size]
-        assert written.tobytes() == bytes(wanted), case.lines
+            right[at : at + size] = row[8:12].tobytes()[first : first + size]
+        assert written.tobytes() == bytes(right), case.lines
 
 
 def signed(x: int, bits: int) -> int:
