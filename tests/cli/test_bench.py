@@ -310,3 +310,26 @@ def test_each_marked_figure_is_named_in_the_details() -> None:
     assert "2 more like it" in short.getvalue()
     assert "c (default)" not in short.getvalue()
     assert all(re.search(rf"{name} \(default\) +throttled by heat", whole.getvalue()) for name in "abc")
+
+
+def test_a_device_that_there_is_not_is_refused_in_words(rocmend: Run) -> None:
+    done = rocmend("bench", "gemm", "--device", "foo")
+    assert (done.code, done.out) == (2, "")
+    assert "'foo' is no device" in done.err
+    assert "Write auto, cpu, cuda or e.g. cuda:1" in " ".join(done.err.split())
+
+
+def test_a_run_without_a_result_is_not_called_kept() -> None:
+    setting = Setting("default")
+    run = BenchRun("bench-nn-20260101-000000-aaaa", "nn", "Networks", (setting,), (), not_run=("nn/vit @ default",))
+    assert "Kept as" not in markdown.render(run_document(run))
+
+
+def test_the_highest_of_unlike_cases_is_no_answer() -> None:
+    def made(name: str, seconds: float) -> Measured:
+        blocks = ((seconds,) * 3,) * 6
+        case = Case(f"nn/{name}", "nn", {}, "img/s", 1.0)
+        return Measured(case, Verdict.PASS, "", Prepared(Verdict.PASS), blocks, summarize(blocks), "2026-01-31", 1.0)
+
+    many = BenchRun("", "nn", "Networks", (Setting("default"),), (made("resnet18", 0.01), made("vit", 0.1)))
+    assert "The highest is" not in run_summary(many)[0]

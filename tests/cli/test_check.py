@@ -179,3 +179,75 @@ def test_what_a_step_makes_needless_is_set_until_then(installed: Run, tmp_path: 
     text = html.unescape(re.sub(r"<[^>]+>", "", (tmp_path / "report.html").read_text()))
     assert re.search(r"only until[\s#]+step \d+ of the plan[^=]*export HSA_ENABLE_SDMA=0", text)
     assert "rocmend env --for pytorch --shell fish --machine strix-halo" in text
+
+
+def test_levels_of_proof_and_why_nothing_was_tried_are_said(rocmend: Run, machines: Path, tmp_path: Path) -> None:
+    done = rocmend("check", "--machine", machines / "no-amd-gpu", "-o", tmp_path / "r.html")
+    said = " ".join(done.out.split())
+    assert "a captured machine runs nothing" in said
+    assert "Levels of proof that are possible here: " in said
+    assert "amd (needs an AMD GPU and torch for ROCm)" in said
+    assert "What can be proven here" in (tmp_path / "r.html").read_text()
+
+
+def test_figures_that_are_stored_are_in_the_report(machines: Path) -> None:
+    from rocmend.cli.check import Earlier, run_check
+    from rocmend.cli.views.check import check_report
+    from rocmend.kb.load import load_entries
+    from rocmend.machine.collect import open_machine, snapshot
+    from rocmend.report import markdown
+
+    machine = snapshot(open_machine(machines / "mi300x"), name="mi300x")
+    earlier = Earlier("bench-gemm-1", "Matrix products", "2026-01-31T10:00:00Z", "bf16: 687 TFLOPS at most.")
+    found = run_check(machine, load_entries(), bench=lambda _tried: "Not measured: as asked.", earlier=[earlier])
+    text = markdown.render(check_report(found, machine))
+    assert "Matrix products, measured on 2026-01-31" in text
+    assert "bf16: 687 TFLOPS at most." in text
+
+
+def test_a_check_that_was_cut_short_is_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rocmend.cli import keeping
+    from rocmend.core.errors import UsageError
+    from rocmend.core.evidence import Evidence
+    from rocmend.core.verdict import Verdict
+    from rocmend.store.store import Store
+
+    told: list[str] = []
+    monkeypatch.setattr(keeping, "tell", told.append)
+    monkeypatch.setattr(keeping, "command_line", lambda: "rocmend check --full --resume")
+    with Store.open(tmp_path / "evidence.sqlite") as store:
+
+        def kept(kind: str, group: str, command: str = "") -> None:
+            detail = {"origin": {"command": command}}
+            store.add(
+                Evidence(kind, "x", "1", Verdict.PASS, "", "2026-01-31T10:00:00Z", 1.0, detail=detail, group=group)
+            )
+
+        kept("probe", "probe-20260131-100000-aaaa", "rocmend check --full")
+        kept("probe", "probe-20260131-110000-bbbb", "rocmend check")
+        cut = keeping.CutShort(store, resume=True)
+        assert (cut.group, cut.since, cut.line) == (
+            "probe-20260131-100000-aaaa",
+            "20260131-100000",
+            "rocmend check --full",
+        )
+        with pytest.raises(KeyboardInterrupt), cut:
+            raise KeyboardInterrupt
+        assert told == ["What was done is kept. To go on: rocmend check --full --resume"]
+        kept("check", "probe-20260131-100000-aaaa")  # it came to its end
+        with pytest.raises(UsageError, match="was cut short"):
+            keeping.CutShort(store, resume=True)
+
+
+@pytest.mark.cpu
+@pytest.mark.slow
+def test_a_quick_check_measures_a_little_on_a_cpu(
+    rocmend: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
+    monkeypatch.setenv("ROCMEND_HOME", str(tmp_path / "home"))
+    done = rocmend("check", "--quick", "-o", tmp_path / "report.html", "--json")
+    runs = msgspec.json.decode(done.out)["data"]["speeds"]
+    assert {run["suite"] for run in runs} == {"gemm", "memory"}
+    assert all(result["verdict"] == "pass" for run in runs for result in run["results"])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import msgspec
 
+from rocmend.cli.levels import Level, levels_of
 from rocmend.cli.plan import with_installs
 from rocmend.core.records import Fact, Severity
 from rocmend.core.units import listed
@@ -43,6 +44,22 @@ class InspectedWheel(msgspec.Struct, frozen=True):
     services: dict[str, Service]
 
 
+class Earlier(msgspec.Struct, frozen=True):
+    """A run of a benchmark that the store has.
+
+    Attributes:
+        group: Its id.
+        title: What it measured.
+        started_at: When (ISO, UTC).
+        text: What came out, in a sentence or two.
+    """
+
+    group: str
+    title: str
+    started_at: str
+    text: str
+
+
 class Check(msgspec.Struct, frozen=True):
     """Everything a check found out.
 
@@ -62,6 +79,8 @@ class Check(msgspec.Struct, frozen=True):
         not_measured: Why nothing was.
         project: A project to port; None where none was named.
         asked_with: The options that name the machine in another command: ``--machine strix-halo``.
+        levels: Which levels of proof are possible here.
+        earlier: What was measured on this machine before.
     """
 
     machine: str
@@ -79,6 +98,8 @@ class Check(msgspec.Struct, frozen=True):
     not_measured: str = ""
     project: CheckedProject | None = None
     asked_with: str = ""
+    levels: tuple[Level, ...] = ()
+    earlier: tuple[Earlier, ...] = ()
 
     @property
     def serious(self) -> bool:
@@ -103,6 +124,7 @@ def run_check(
     project: Callable[[Sequence[str]], CheckedProject] | None = None,
     progress: Callable[[str], None] = lambda _text: None,
     asked_with: str = "",
+    earlier: Sequence[Earlier] = (),
 ) -> Check:
     """Check a machine.
 
@@ -116,6 +138,7 @@ def run_check(
         project: Plans and proves the port of a project for these gfx targets.
         progress: Told what is being done.
         asked_with: The options that name the machine in another command.
+        earlier: What was measured on it before; what is measured now replaces what has the same title.
     """
     stages = _Stages(progress)
     machine = target_alone(machine)
@@ -131,6 +154,7 @@ def run_check(
     measured = stages.run("measuring", bench, probed)
     planned = stages.run("planning and proving the port", project, targets) if project is not None else None
     facts = {key: machine.facts[key] for key in SHOWN if key in machine.facts}
+    now = set() if isinstance(measured, str) else {run.title for run in measured}
     return Check(
         machine=machine.name,
         facts=facts,
@@ -147,6 +171,8 @@ def run_check(
         not_measured=measured if isinstance(measured, str) else "",
         project=planned,
         asked_with=asked_with,
+        levels=levels_of(machine, targets),
+        earlier=tuple(one for one in earlier if one.title not in now),
     )
 
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 import datetime as dt
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 import click
 
 from rocmend.cli.output import tell
-from rocmend.core.errors import RocmendError
+from rocmend.cli.resumable import command_line
+from rocmend.core.errors import RocmendError, UsageError
 from rocmend.core.evidence import Evidence, identity_of
 from rocmend.core.verdict import Verdict
 
 if TYPE_CHECKING:
-    from rocmend.cli.check import Check
+    from rocmend.cli.check import Check, Earlier
     from rocmend.machine.facts import Machine
     from rocmend.store.store import Store
 
@@ -45,6 +46,73 @@ class Begun:
     def time_ms(self) -> float:
         """Return how long ago it was."""
         return round((time.monotonic() - self._begin) * 1000, 1)
+
+
+class CutShort:
+    """A check that may be interrupted: what it did is kept, and ``--resume`` goes on with it.
+
+    Args:
+        store: Where it is kept; None keeps nothing.
+        resume: Go on with the newest check of the same command line that was not completed.
+
+    Attributes:
+        line: The command line, without ``--resume``.
+        group: The run of probes to go on with; empty for a new one.
+
+    Raises:
+        UsageError: There is no such check.
+    """
+
+    def __init__(self, store: Store | None, *, resume: bool) -> None:
+        self.line = command_line().replace(" --resume", "")
+        self.group = ""
+        self._kept, self._done = store is not None, 0
+        if resume and store is not None:
+            self.group = self._newest(store)
+
+    @property
+    def since(self) -> str:
+        """When the check began that is gone on with, ``20260131-120000``; empty where it is a new one."""
+        return self.group.removeprefix("probe-")[:15]
+
+    def _newest(self, store: Store) -> str:
+        from rocmend.probe.run import begun_with
+
+        complete = {row.evidence.group for row in store.query(kind="check")}
+        for group in sorted(store.group_names("probe-"), reverse=True):
+            if group not in complete and begun_with(store, group) == self.line:
+                return group
+        raise UsageError(
+            "--resume",
+            f"the store has no `{self.line}` that was cut short.",
+            next_step="Leave out --resume to begin one, or give the options that it was begun with.",
+        )
+
+    def note(self, *_: Any) -> None:
+        """Take note that an operation is done."""
+        self._done += 1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is KeyboardInterrupt and self._kept and (self._done or self.group):
+            tell(f"What was done is kept. To go on: {self.line} --resume")
+
+
+def earlier_runs(store: Store) -> tuple[Earlier, ...]:
+    """Return the newest run of each benchmark that this store has of its own."""
+    from rocmend.bench.stored import chosen_runs
+    from rocmend.cli.check import Earlier
+    from rocmend.cli.views.bench import run_summary
+
+    try:
+        runs, _ = chosen_runs(store, ())
+    except RocmendError:
+        return ()  # of an older kind: `rocmend report` says what can't be read
+    return tuple(
+        Earlier(run.group, run.title, min(one.started_at for one in run.results), run_summary(run)[0]) for run in runs
+    )
 
 
 def keep_check(store: Store, check: Check, machine: Machine, begun: Begun, page: str) -> str:

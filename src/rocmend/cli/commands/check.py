@@ -28,6 +28,7 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 if TYPE_CHECKING:
     from rocmend.bench.records import BenchRun
     from rocmend.cli.check import Check
+    from rocmend.cli.keeping import CutShort
     from rocmend.cli.port_check import CheckedProject
     from rocmend.core.units import ModelSize
     from rocmend.kb.load import Knowledge
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     examples=(
         ("rocmend check", "this machine; the report goes to rocmend-report.html"),
         ("rocmend check --machine strix-halo -o strix-halo.html", "an example machine"),
-        ("rocmend check --quick", "in a minute: operations are tried, nothing is measured"),
+        ("rocmend check --quick", "in a minute or two: quick operations and a few figures"),
         ("rocmend check --full", "all operations, and more figures"),
         ("rocmend check --target gfx1151", "no AMD GPU here: answer for one"),
         ("rocmend check ~/src/my-cuda-project --target gfx1151", "and plan and prove the port of a project"),
@@ -66,8 +67,9 @@ if TYPE_CHECKING:
     help="A wheel, library or folder to inspect for the GPU; can be repeated.",
 )
 @report_option
-@click.option("--quick", is_flag=True, help="Try quick operations, and measure nothing.")
+@click.option("--quick", is_flag=True, help="Try quick operations, and take each figure in less time.")
 @click.option("--full", is_flag=True, help="Try all operations and measure more: up to an hour.")
+@click.option("--resume", is_flag=True, help="Go on with the newest check of these options that was cut short.")
 @click.option("--probe/--no-probe", default=True, show_default=True, help="Try operations on this machine.")
 @store_option
 @click.option("--no-store", is_flag=True, help="Do not keep the result in the store.")
@@ -83,6 +85,7 @@ def command(
     output: Path | None,
     quick: bool,
     full: bool,
+    resume: bool,
     probe: bool,
     store_path: Path | None,
     no_store: bool,
@@ -99,6 +102,8 @@ def command(
     """
     if quick and full:
         raise UsageError("--quick", "it cannot be given together with --full.")
+    if resume and no_store:
+        raise UsageError("--resume", "it cannot be given together with --no-store: the store has what was done.")
     check(
         project=project,
         machine_dir=machine_dir,
@@ -109,6 +114,7 @@ def command(
         wheels=wheels,
         output=output,
         depth="quick" if quick else "full" if full else "",
+        resume=resume,
         probe=probe,
         store_path=store_path,
         no_store=no_store,
@@ -128,13 +134,14 @@ def check(
     model_size: ModelSize | None = None,
     wheels: tuple[Path, ...] = (),
     depth: str = "",
+    resume: bool = False,
     probe: bool = True,
     store_path: Path | None = None,
     no_store: bool = False,
 ) -> None:
     """Check a machine, leave the report and print the summary; the arguments are the options of the command."""
     from rocmend.cli.check import run_check
-    from rocmend.cli.keeping import Begun, keep_check, store_or_warning
+    from rocmend.cli.keeping import Begun, CutShort, earlier_runs, keep_check, store_or_warning
     from rocmend.cli.views.check import check_report, check_summary
     from rocmend.kb.load import load_entries
     from rocmend.machine.hypothetical import target_alone
@@ -149,22 +156,27 @@ def check(
         )
         knowledge = load_entries()
         store = None if no_store else store_or_warning(store_path)
+        cut = CutShort(store, resume=resume)
 
         def run_probes() -> ProbeRun | str:
             if not probe:
                 return "Not tried: --no-probe was given."
-            return _probe(machine, knowledge, machine_dir, store, progress, () if depth == "full" else ("smoke",))
+            return _probe(machine, knowledge, machine_dir, store, progress, () if depth == "full" else ("smoke",), cut)
 
         def run_bench(tried: ProbeRun | str) -> tuple[BenchRun, ...] | str:
-            if depth == "quick":
-                return "Not measured: --quick was given."
             if isinstance(tried, str):
                 return "Not measured, as nothing was tried."
-            if tried.subject.gfx_target == "cpu" and depth != "full":
-                return "Not measured: torch sees no GPU here. `rocmend bench gemm --device cpu` measures the processor."
             from rocmend.cli.quick_bench import quick_bench
 
-            return quick_bench(machine, store, whole=depth == "full", progress=progress)
+            return quick_bench(
+                machine,
+                store,
+                whole=depth == "full",
+                progress=progress,
+                quick=depth == "quick",
+                line=cut.line,
+                since=cut.since,
+            )
 
         def run_port(targets: Sequence[str]) -> CheckedProject:
             from rocmend.cli.port_check import check_project
@@ -172,17 +184,20 @@ def check(
             return check_project(project or Path(), targets, progress)
 
         begun = Begun()
-        result = run_check(
-            machine,
-            knowledge,
-            workload=workload,
-            wheels=wheels,
-            probe=run_probes,
-            bench=run_bench,
-            project=run_port if project is not None else None,
-            progress=progress,
-            asked_with=asked_with(machine_dir, target),
-        )
+        here = machine_dir is None and target is None
+        with cut:
+            result = run_check(
+                machine,
+                knowledge,
+                workload=workload,
+                wheels=wheels,
+                probe=run_probes,
+                bench=run_bench,
+                project=run_port if project is not None else None,
+                progress=progress,
+                asked_with=asked_with(machine_dir, target),
+                earlier=earlier_runs(store) if here and store is not None else (),
+            )
         progress("writing the report")
         report = check_report(result, machine)
     page = shown(report, "html")
@@ -232,6 +247,7 @@ def _probe(
     store: Store | None,
     progress: Progress,
     selection: Sequence[str],
+    cut: CutShort,
 ) -> ProbeRun | str:
     """Try operations, or say why not."""
     if machine.hypothetical_target:
@@ -246,6 +262,15 @@ def _probe(
         progress(name, done, total, "operations")
 
     try:
-        return run_probes(selection, machine=machine, knowledge=knowledge, store=store, on_start=tell)
+        return run_probes(
+            selection,
+            machine=machine,
+            knowledge=knowledge,
+            store=store,
+            on_start=tell,
+            on_result=cut.note,
+            resume=cut.group or None,
+            command=cut.line,
+        )
     except (ProbeError, InterpreterError) as error:
         return f"Not tried with {error.subject}: {error.message} {error.next_step}".strip()

@@ -22,7 +22,7 @@ from rocmend.cli.views.wheel import service_card
 from rocmend.core.records import Severity
 from rocmend.core.units import size_text, time_text
 from rocmend.machine.facts import Machine
-from rocmend.report.document import Block, Card, Code, Document, Link, Links, Pairs, Section, Text, Tone
+from rocmend.report.document import Block, Card, Cell, Code, Document, Link, Links, Pairs, Section, Text, Tone, table
 from rocmend.setup.shells import write
 
 LABELS = {
@@ -45,6 +45,7 @@ LABELS = {
     "kernel.cmdline": "Kernel command line",
 }
 """What the facts at the head of a report are called."""
+_LEVEL_TONES = {True: Tone.GOOD, False: Tone.MUTED}
 _SHOWN_CHOICES = 4
 _MANY_PROBES = 50
 _VERSION = f"rocmend {__version__}"
@@ -82,8 +83,10 @@ def check_report(check: Check, machine: Machine) -> Document:
         summary = f"{summary} {told}"
         tone = project_tone if tone in {Tone.GOOD, Tone.INFO, Tone.ADVICE, Tone.PLAIN} else tone
     blocks.append(Section("What works", _probes(check), folded=check.probes is None))
-    if check.speeds or check.not_measured:
-        blocks.append(Section("How fast", _speeds(check), folded=not check.speeds))
+    if not any(level.possible for level in check.levels if level.name == "amd"):
+        blocks.append(Section("What can be proven here", _levels(check), folded=True))
+    if check.speeds or check.earlier or check.not_measured:
+        blocks.append(Section("How fast", _speeds(check), folded=not (check.speeds or check.earlier)))
     if not check.diagnosis.hypothetical_target:
         blocks.append(install)
         blocks.append(Section("What to set", _settings(check), folded=True))
@@ -112,6 +115,10 @@ def check_summary(check: Check, report: str) -> Document:
 
         text, probe_tone = run_summary(check.probes)
         probes = (Text(text, probe_tone),)
+    elif check.not_probed:
+        probes = (Text(check.not_probed, Tone.MUTED),)
+    if said := _levels_line(check):
+        probes += (Text(said, Tone.MUTED),)
     if check.speeds:
         from rocmend.cli.views.bench import run_summary as speed_summary
 
@@ -201,13 +208,34 @@ def _probes(check: Check) -> tuple[Block, ...]:
 
 
 def _speeds(check: Check) -> tuple[Block, ...]:
+    earlier = [
+        Section(f"{one.title}, measured on {one.started_at[:10]}", (Text(f"{one.text} `rocmend report {one.group}`"),))
+        for one in check.earlier
+    ]
     if not check.speeds:
-        return (Text(check.not_measured, Tone.MUTED),)
+        return (*((Text(check.not_measured, Tone.MUTED),) if check.not_measured else ()), *earlier)
     from rocmend.cli.views.bench import run_blocks, run_summary
 
     more = Text("`rocmend bench` measures more: products, memory, networks, language models.", Tone.MUTED)
     runs = [Section(run.title, (Text(*run_summary(run)), *run_blocks(run))) for run in check.speeds]
-    return (*runs, more)
+    return (*runs, *earlier, more)
+
+
+def _levels(check: Check) -> tuple[Block, ...]:
+    rows: list[list[str | Cell]] = [
+        [level.name, Cell("possible" if level.possible else "not here", _LEVEL_TONES[level.possible]), level.text]
+        for level in check.levels
+    ]
+    return (table(["level of proof", "", ""], rows),)
+
+
+def _levels_line(check: Check) -> str:
+    """Say which levels of proof were possible, where there is no AMD GPU to prove anything on."""
+    possible = [level.name for level in check.levels if level.possible]
+    if not check.levels or "amd" in possible:
+        return ""
+    lacking = ", ".join(f"{level.name} ({level.text})" for level in check.levels if not level.possible)
+    return f"Levels of proof that are possible here: {', '.join(possible) or 'none'}. Not here: {lacking}."
 
 
 def _made(check: Check) -> Text:
