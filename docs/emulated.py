@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import textwrap
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -19,6 +20,7 @@ ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "reference" / "emulated-instructions.md"
 TARGETS = ("gfx906", "gfx90a", "gfx942", "gfx950", "gfx1010", "gfx1030", "gfx1100", "gfx1151", "gfx1201")
 FILES = [f"tests/emulate/test_{name}.py" for name in ("vector", "scalar", "matrix", "lanes", "memory", "sequences")]
+WIDTH = 118
 RECORD = "ROCMEND_TESTED_INSTRUCTIONS"
 CLASSES = {
     "Matrix": ("v_mfma_", "v_smfmac_", "v_wmma_", "v_swmmac_"),
@@ -115,7 +117,8 @@ def page(tested: dict[str, set[str]]) -> str:
             f"Modelled, not tested alone: {_names(lists_of['modelled'], everywhere)}", "",
             f"Not modelled: {_names(lists_of['known'], everywhere)}",
         ]  # fmt: skip
-    return HEAD + "\n".join(text) + "\n"
+    wrapped = (line if line.startswith("|") else textwrap.fill(line, WIDTH) for line in text)
+    return HEAD + "\n".join(wrapped) + "\n"
 
 
 if __name__ == "__main__":
