@@ -9,8 +9,10 @@ stored; of larger records, as many registers from v8 on as a record has.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +20,7 @@ import numpy as np
 from rocmend.codeobject.kernarg import Kernarg, Launch
 from rocmend.emulate.assemble import assemble
 from rocmend.emulate.decode import Decoded, decode
+from rocmend.emulate.decode.text import parts_of
 from rocmend.emulate.device import ALL_CHECKS, Device
 from rocmend.emulate.disassemble import disassemble
 from rocmend.emulate.faults import Check
@@ -36,6 +39,8 @@ KEPT = 0xF0 << 12 | 1 << 21 | 1 << 23
 FLUSHED = 1 << 21
 """compute_pgm_rsrc1: denormals are flushed, and output modifiers work."""
 LDS_BYTES = 4096
+RECORD = "ROCMEND_TESTED_INSTRUCTIONS"
+"""Environment variable: a file that gets a line for each instruction whose results a test compares."""
 
 
 class Case(NamedTuple):
@@ -209,4 +214,7 @@ def execute(case: Case, found: Tried, target: str, records: Words, memory: Words
     assert records.shape == (groups * lanes, case.words)
     run = device.launch(program, kernarg, Launch((groups, 1, 1), (lanes, 1, 1), 0))
     assert not run.faults, f"{case.lines}: {run.faults[0]}"
+    if place := os.environ.get(RECORD):
+        with Path(place).open("a", encoding="utf-8") as file:
+            file.writelines(f"{target} {parts_of(line).name}\n" for line in case.lines if not line.startswith("s_wait"))
     return out

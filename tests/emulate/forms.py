@@ -86,6 +86,8 @@ class Writer:
 
 def _bits_of(number: float, kind: str) -> int:
     base = kind.removeprefix("pk").removeprefix("r")
+    if base == "bf16":
+        return int.from_bytes(struct.pack("<f", number), "little") >> 16
     code = {"f16": "e", "f32": "f", "f64": "d"}[base if base in {"f16", "f64"} else "f32"]
     return int.from_bytes(struct.pack(f"<{code}", number), "little")
 

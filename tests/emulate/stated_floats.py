@@ -323,6 +323,8 @@ def _fixed(form: Format, gap: int | None) -> Callable[[int, int, int], int]:
         fields = [(one & form.infinity) >> form.mantissa for one in (dividend, divisor)]
         if gap is not None and fields[0] - fields[1] < gap:
             return sign  # the smallest denormal halved, to the nearest even
+        if gap is not None and is_nan(quotient, form):
+            return sign | form.infinity  # a division that overflows comes here as no number, and is infinite
         return quotient & ~form.sign | sign
 
     return compute

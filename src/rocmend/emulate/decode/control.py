@@ -8,7 +8,7 @@ from rocmend.emulate.decode.operands import UnmodelledError, operand
 from rocmend.emulate.decode.text import Parts
 from rocmend.emulate.layout import INST, Counter, Form, Kind
 
-__all__ = ["WITH_TARGET", "read"]
+__all__ = ["WITH_TARGET", "read", "reads"]
 
 _BRANCHES = {
     "s_branch": 0, "s_cbranch_scc0": 1, "s_cbranch_scc1": 2, "s_cbranch_vccz": 3, "s_cbranch_vccnz": 4,
@@ -34,6 +34,19 @@ _PLAIN = {
 _WAITS = re.compile(r"(vmcnt|lgkmcnt|expcnt|vscnt)\((0x[0-9a-f]+|\d+)\)")
 _WAIT_COUNTERS = {"vmcnt": Counter.LOAD, "vscnt": Counter.STORE, "lgkmcnt": Counter.LDS}
 _NEW_WAITS = {"loadcnt": Counter.LOAD, "storecnt": Counter.STORE, "dscnt": Counter.LDS, "kmcnt": Counter.SCALAR}
+
+
+_OTHERS = frozenset({
+    "s_trap", "s_getpc_b64", "s_setpc_b64", "s_swappc_b64", "s_call_b64", "s_getreg_b32", "s_setreg_b32",
+    "s_setreg_imm32_b32", "s_round_mode", "s_denorm_mode",
+})  # fmt: skip
+_UNMODELLED_WAITS = re.compile(r"s_wait_(?:x|async|tensor)cnt|s_waitcnt_lds_direct")
+
+
+def reads(name: str) -> bool:
+    """Return whether an instruction steers, or only matters to time."""
+    waits = name.startswith("s_wait") and not _UNMODELLED_WAITS.fullmatch(name)
+    return name in _BRANCHES or name in _PLAIN or name in _OTHERS or waits or _NOTHING.fullmatch(name) is not None
 
 
 def read(parts: Parts, size: int) -> INST | None:

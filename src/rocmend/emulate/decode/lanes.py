@@ -9,7 +9,7 @@ from rocmend.emulate.decode.text import Parts
 from rocmend.emulate.generation import Generation
 from rocmend.emulate.layout import INST, Counter, Flag, Form
 
-__all__ = ["read"]
+__all__ = ["read", "reads"]
 
 _OPS = (
     "v_readlane_b32", "v_readfirstlane_b32", "v_writelane_b32", "v_permlane16_b32", "v_permlanex16_b32",
@@ -17,6 +17,11 @@ _OPS = (
     "v_permlane32_swap_b32", "v_permlane16_var_b32", "v_permlanex16_var_b32",
 )  # fmt: skip
 _CODES = {name: number for number, name in enumerate(_OPS)}
+
+
+def reads(name: str) -> bool:
+    """Return whether an instruction moves values between lanes."""
+    return name in _CODES
 
 
 def read(parts: Parts, _generation: Generation) -> INST | None:

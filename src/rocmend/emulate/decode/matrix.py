@@ -11,7 +11,7 @@ from rocmend.emulate.decode.text import Parts
 from rocmend.emulate.generation import Generation
 from rocmend.emulate.layout import INST, Counter, Flag, Form, Modifier
 
-__all__ = ["Shape", "read", "shapes"]
+__all__ = ["Shape", "read", "reads", "shapes"]
 
 _MFMA = re.compile(
     r"v_mfma_(f32|i32|f64)_(\d+)x(\d+)x(\d+)(?:_(\d+)b)?_?(f32|f16|bf16_1k|bf16|bf16_?1k|i8|f64|xf32|(?:fp8|bf8)_(?:fp8|bf8))"
@@ -77,6 +77,15 @@ def shapes() -> dict[Shape, int]:
     for left, right in pairs[4:]:
         add(Shape(16, 16, 16, 1, _ELEMENTS[left], _ELEMENTS[right], _ACCUMULATORS["f32"], 1, 0, 12))
     return found
+
+
+def reads(name: str) -> bool:
+    """Return whether an instruction is a product of a shape that is modelled."""
+    if found := _MFMA.fullmatch(name):
+        return any((one.m, one.n, one.k) == tuple(map(int, found.groups()[1:4])) for one in shapes() if not one.wmma)
+    found = _WMMA.fullmatch(name)
+    a = _ELEMENTS[found[3].partition("_")[0]] if found else -1
+    return found is not None and any(one.wmma and one.k == int(found[2]) and one.a == a for one in shapes())
 
 
 def read(parts: Parts, generation: Generation) -> INST | None:

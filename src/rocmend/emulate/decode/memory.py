@@ -9,7 +9,7 @@ from rocmend.emulate.decode.text import Parts
 from rocmend.emulate.generation import Generation
 from rocmend.emulate.layout import INST, OPERAND, Counter, Flag, Form, Kind
 
-__all__ = ["read"]
+__all__ = ["read", "reads"]
 
 _VECTOR = re.compile(r"(global|flat|buffer|scratch)_(load|store|atomic)_(.+)")
 _SCALAR = re.compile(r"s_(buffer_)?load_(.+)")
@@ -28,10 +28,33 @@ _ATOMICS = {
     "fmin": 15, "min_num_f": 15, "max_f": 16, "fmax": 16, "max_num_f": 16, "pk_add_f16": 17, "pk_add_bf16": 18,
     "sub_clamp_u": 19, "cond_sub_u": 20,
 }  # fmt: skip
-_IGNORED = re.compile(
-    r"nontemporal|slc|nt|dlc|sc0|sc1|glc|scc|th:\w+|scope:\w+|format:.*|gds|tfe_unused|r128|a16|swz|nv"
-)
+_IGNORED = re.compile(r"nontemporal|slc|nt|dlc|sc0|sc1|glc|scc|th:\w+|scope:\w+|format:.*|tfe_unused|r128|a16|swz|nv")
 _COHERENT = re.compile(r"glc|sc1|scope:SCOPE_(?:DEV|SYS)")
+
+
+def reads(parts: Parts) -> bool:
+    """Return whether an instruction is a load, store or atomic that is modelled; only its name counts.
+
+    Raises:
+        UnmodelledError: It is one that is not.
+    """
+    made, name = INST(), parts.name
+    if found := _VECTOR.fullmatch(name):
+        (_atomic if found[2] == "atomic" else _loaded)(made, found[3], parts)
+        return True
+    if found := _SCALAR.fullmatch(name):
+        return found[2] in _SIZES
+    found = _LDS.fullmatch(name)
+    if found is None or found[1].startswith(("bpermute", "permute", "swizzle")):
+        return False
+    kind = found[1]
+    if _DS_PAIR.fullmatch(kind) or kind.endswith("addtid_b32"):
+        return True
+    if plain := _DS_PLAIN.fullmatch(kind):
+        _loaded(made, plain[2], parts)
+    else:
+        _lds_operation(made, kind, parts)
+    return True
 
 
 def read(parts: Parts, generation: Generation) -> INST | None:
@@ -264,21 +287,25 @@ def _lds(parts: Parts, kind: str, generation: Generation) -> INST:
             made.d = _registers(given[0], made.bytes, text)
             made.s[0] = operand(given[1], "b32", text)
         return made
-    if kind in {"nop", "gws_init", "gws_barrier", "append", "consume"} or kind.startswith(
-        ("wrap", "mskor", "condxchg")
-    ):
-        raise UnmodelledError(parts.name, text)
     return _lds_atomic(made, kind, parts, generation)
+
+
+def _lds_operation(made: INST, kind: str, parts: Parts) -> None:
+    """Apply which atomic of the LDS it is."""
+    plain = kind.replace("_rtn", "")
+    if plain in {"nop", "gws_init", "gws_barrier", "append", "consume"} or plain.startswith(
+        ("wrap", "mskor", "condxchg", "cmpst_f", "cmpstore_f", "wrxchg2", "storexchg_2addr")
+    ):
+        raise UnmodelledError(parts.name, parts.text)
+    plain = re.sub(r"^(?:wrxchg|storexchg)", "swap", plain)
+    _atomic(made, re.sub(r"^(?:cmpstore|cmpst)", "cmpswap", plain), parts)
 
 
 def _lds_atomic(made: INST, kind: str, parts: Parts, generation: Generation) -> INST:
     given, text = list(parts.operands), parts.text
     returns = "_rtn" in kind
-    plain = kind.replace("_rtn", "")
-    plain = re.sub(r"^(?:wrxchg|storexchg)", "swap", plain)
-    compares = plain.startswith(("cmpst", "cmpstore"))
-    plain = re.sub(r"^(?:cmpstore|cmpst)", "cmpswap", plain)
-    _atomic(made, plain, parts)
+    _lds_operation(made, kind, parts)
+    compares = made.op == _ATOMICS["cmpswap"]
     if returns:
         made.flags |= Flag.RETURNS
         made.d = _registers(given.pop(0), made.bytes, text)

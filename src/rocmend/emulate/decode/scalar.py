@@ -10,9 +10,15 @@ from rocmend.emulate.generation import Generation
 from rocmend.emulate.isa.table import Operation, scalar_table
 from rocmend.emulate.layout import EXEC, INST, Counter, Flag, Form, Kind, Type
 
-__all__ = ["read"]
+__all__ = ["read", "writes_exec"]
 
 _SAVES = re.compile(r"(s_\w+_(?:save|wr)exec)_b(32|64)")
+
+
+def writes_exec(name: str) -> bool:
+    """Return whether an instruction changes which lanes are active, and saves which they were or are."""
+    found = _SAVES.fullmatch(name)
+    return found is not None and found[1] in scalar_table()
 
 
 def read(parts: Parts, _generation: Generation) -> INST | None:

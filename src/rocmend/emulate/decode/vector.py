@@ -112,8 +112,8 @@ def _select_halves(inst: INST, number: int, kind: str, parts: Parts) -> None:
         one.modifiers |= Modifier.SELECT_HIGH
         if one.kind == Kind.LITERAL:
             one.value = _half_constant(parts.operands[number + 1], parts.text)
-    if said("neg_lo"):
-        one.modifiers |= Modifier.NEG
+    if said("neg_lo"):  # of bytes that are signed or not: that they are
+        one.modifiers |= Modifier.SEXT if kind == "iu" else Modifier.NEG
     if said("neg_hi"):
         one.modifiers |= Modifier.ABS if kind == "mix" else Modifier.NEG_HIGH
 
@@ -125,12 +125,13 @@ def _half_constant(text: str, whole: str) -> int:
 
 def _select_bytes(inst: INST, parts: Parts, kind: str, selected: list[int]) -> None:
     """Apply which byte, or which half, of the operand a conversion from 8 bits takes."""
+    high = bool(inst.s[0].modifiers & Modifier.HIGH)
     inst.s[0].modifiers &= ~Modifier.HIGH
     if kind == "sel8":
         byte = parts.value("byte_sel", selected[0] | selected[1] << 1 if len(selected) > 1 else sum(selected[:1]))
         if not inst.s[0].select:
             inst.s[0].select = 1 + byte
-    elif selected and selected[0]:
+    elif high:
         inst.s[0].select = 6
 
 

@@ -149,7 +149,7 @@ static inline f32 div_fixup_f32(f32 q, f32 d, f32 n) {
   if (isinf(d) || n == 0) return as_f32(sign);
   int en = (int)(of_f32(n) >> 23 & 255), ed = (int)(of_f32(d) >> 23 & 255);
   if (en - ed < -150) return as_f32(sign | 1) * 0.5f;
-  if (ed == 255) return as_f32(sign | 0x7f800000u);
+  if (ed == 255 || q != q) return as_f32(sign | 0x7f800000u); /* no number: the quotient overflowed on the way */
   return as_f32((of_f32(q) & 0x7fffffffu) | sign);
 }
 static inline f64 div_fixup_f64(f64 q, f64 d, f64 n) {
@@ -160,6 +160,7 @@ static inline f64 div_fixup_f64(f64 q, f64 d, f64 n) {
   if (isinf(d) || n == 0) return as_f64(sign);
   int en = (int)(of_f64(n) >> 52 & 2047), ed = (int)(of_f64(d) >> 52 & 2047);
   if (en - ed < -1075) return as_f64(sign | 1) * 0.5;
+  if (q != q) return as_f64(sign | 0x7ff0000000000000ull);
   return as_f64((of_f64(q) & 0x7fffffffffffffffull) | sign);
 }
 static inline u32 div_fixup_f16(u32 q, u32 d, u32 n) {
@@ -179,7 +180,8 @@ static inline f32 div_scale_f32(f32 s0, f32 d, f32 n, int *scaled) {
   if (en - ed >= 96) { *scaled = 1; return of_f32(s0) == of_f32(d) ? ldexpf(s0, 64) : s0; }
   if (ed == 0) return ldexpf(s0, 64);
   f64 reciprocal = 1.0 / (f64)d, quotient = (f64)n / (f64)d;
-  if (fabs(reciprocal) < 0x1p-126 && fabs(quotient) < 0x1p-126) { *scaled = 1; return of_f32(s0) == of_f32(d) ? ldexpf(s0, 64) : s0; }
+  /* Down: the documents say up, which overflows; only down makes the sequence divide rightly. */
+  if (fabs(reciprocal) < 0x1p-126 && fabs(quotient) < 0x1p-126) { *scaled = 1; return of_f32(s0) == of_f32(d) ? ldexpf(s0, -64) : s0; }
   if (fabs(reciprocal) < 0x1p-126) return ldexpf(s0, -64);
   if (fabs(quotient) < 0x1p-126) { *scaled = 1; return of_f32(s0) == of_f32(n) ? ldexpf(s0, 64) : s0; }
   if (en <= 23) return ldexpf(s0, 64);
@@ -192,20 +194,25 @@ static inline f64 div_scale_f64(f64 s0, f64 d, f64 n, int *scaled) {
   if (en - ed >= 768) { *scaled = 1; return of_f64(s0) == of_f64(d) ? ldexp(s0, 128) : s0; }
   if (ed == 0) return ldexp(s0, 128);
   int tiny_reciprocal = ed > 2044, tiny_quotient = en - ed < -1021;
-  if (tiny_reciprocal && tiny_quotient) { *scaled = 1; return of_f64(s0) == of_f64(d) ? ldexp(s0, 128) : s0; }
+  if (tiny_reciprocal && tiny_quotient) { *scaled = 1; return of_f64(s0) == of_f64(d) ? ldexp(s0, -128) : s0; }
   if (tiny_reciprocal) return ldexp(s0, -128);
   if (tiny_quotient) { *scaled = 1; return of_f64(s0) == of_f64(n) ? ldexp(s0, 128) : s0; }
   if (en <= 53) return ldexp(s0, 128);
   return s0;
 }
-/* Scales the quotient back: up where the numerator was scaled down relative to it. */
+/* Scales the quotient back: up where the numerator was scaled down relative to it. It is rounded once. */
+#ifdef __SIZEOF_FLOAT128__
+typedef __float128 Wide;
+#else
+typedef long double Wide;
+#endif
 static inline f32 div_fmas_f32(f32 a, f32 b, f32 c, int scaled) {
   f32 r = fmaf(a, b, c);
-  return !scaled ? r : ldexpf(r, (of_f32(c) >> 23 & 255) > 127 ? 64 : -64);
+  return !scaled || r != r || isinf(r) ? r : (f32)(((Wide)a * b + c) * ((of_f32(c) >> 23 & 255) > 127 ? 0x1p64 : 0x1p-64));
 }
 static inline f64 div_fmas_f64(f64 a, f64 b, f64 c, int scaled) {
   f64 r = fma(a, b, c);
-  return !scaled ? r : ldexp(r, (of_f64(c) >> 52 & 2047) > 1023 ? 128 : -128);
+  return !scaled || r != r || isinf(r) ? r : (f64)(((Wide)a * b + c) * ((of_f64(c) >> 52 & 2047) > 1023 ? 0x1p128 : 0x1p-128));
 }
 
 static inline u32 bits(u32 x, u32 offset, u32 width) { offset &= 31; width &= 31; return width ? x >> offset & ((1u << width) - 1) : 0; }
