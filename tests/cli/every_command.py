@@ -60,7 +60,7 @@ def call(words: list[str]) -> dict[str, object]:
                 os._exit(1)
         _, status = os.waitpid(pid, 0)
         out, err = (path.read_text(errors="replace") for path in outputs)
-        return {"words": words, "code": os.waitstatus_to_exitcode(status), "out": out[:200_000], "err": err[-4000:]}
+        return {"words": words, "code": os.waitstatus_to_exitcode(status), "out": out[:4_000_000], "err": err[-4000:]}
 
 
 def wrong(command: click.Command) -> list[list[str]]:

@@ -71,7 +71,7 @@ class _Sizes(click.ParamType):  # type: ignore[type-arg]
     help="An argument, in order: f32[1024]=random, i32[16]=arange, f16[64]=0, f32[64]=FILE.npy, u8[256] (nothing in it"
     " yet), i32=5, f32=0.5, null.",
 )
-@click.option("--lds", metavar="SIZE", type=SIZE, default="0B", help="LDS that the launch adds: 16KiB.")
+@click.option("--lds", metavar="SIZE", type=SIZE, default=None, help="LDS that the launch adds: 16KiB.")
 @click.option("--order", type=OneOf(ORDERS), default="forward", show_default=True, help="In which order waves run.")
 @click.option("--trace", is_flag=True, help=f"Show the first {TRACED:,} instructions of a wave, and what each wrote.")
 @click.option(
@@ -85,7 +85,7 @@ def command(
     grid: tuple[int, int, int],
     block: tuple[int, int, int],
     args: tuple[str, ...],
-    lds: int,
+    lds: int | None,
     order: str,
     trace: bool,
     wave: int,
@@ -116,7 +116,7 @@ def command(
 
     empty = frozenset(number for number, text in enumerate(args) if "=" not in text)
     run = launch(
-        data, kernel, grid=grid, block=block, args=values, dynamic_lds_bytes=lds, order=ORDERS.index(order),
+        data, kernel, grid=grid, block=block, args=values, dynamic_lds_bytes=lds or 0, order=ORDERS.index(order),
         faults="return", trace=kept if trace else None, unwritten=empty,
     )  # fmt: skip
     if save is not None:
