@@ -100,6 +100,39 @@ static const Layout *layout_of(u32 number, const Shape *s, u32 n) {
   return l;
 }
 
+/* Halves of a row of lanes as numbers. */
+static void widen(const u32 *in, u32 shift, u32 count, int bfloat, f64 *out) {
+  if (bfloat) {
+    for (u32 x = 0; x < count; x++) out[x] = as_f32(in[x] >> shift << 16);
+    return;
+  }
+  u32 x = 0;
+#if defined(__F16C__) && defined(__AVX2__)
+  for (; x + 8 <= count; x += 8) {
+    __m256i words = _mm256_and_si256(_mm256_srli_epi32(_mm256_loadu_si256((const __m256i *)(in + x)), (int)shift), _mm256_set1_epi32(0xffff));
+    __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(words, words), 8);
+    __m256 singles = _mm256_cvtph_ps(_mm256_castsi256_si128(packed));
+    _mm256_storeu_pd(out + x, _mm256_cvtps_pd(_mm256_castps256_ps128(singles)));
+    _mm256_storeu_pd(out + x + 4, _mm256_cvtps_pd(_mm256_extractf128_ps(singles, 1)));
+  }
+#endif
+  for (; x < count; x++) out[x] = as_f16_quiet(in[x] >> shift & 0xffff);
+}
+
+/* The common case: halves in vector registers, nothing negated, all written, the outer index along neighbouring lanes.
+ * `across`: element (k, outer) instead of (outer, k). */
+static int gather_rows(Wave *w, const Shape *s, const Operand *o, u32 e, const Spot *spots, u32 outer, f64 *across) {
+  u32 n = w->lanes, K = s->k;
+  if (o->kind != VGPR || (e != E_F16 && e != E_BF16) || (o->modifiers & (NEG | NEG_HIGH))) return 0;
+  for (u32 d = 0; d < o->dwords; d++) if (w->lanes_v[o->index + d]) return 0;
+  for (u32 k = 0; k < K; k++) {
+    const Spot *first = spots + k, *last = spots + (outer - 1) * K + k;
+    if (last->lane - first->lane != (int)outer - 1 || last->bit != first->bit) return 0;
+    widen(w->v + (size_t)(o->index + first->bit / 32) * n + first->lane, first->bit & 16, outer, e == E_BF16, across + k * outer);
+  }
+  return 1;
+}
+
 /* Elements of A or B as numbers, `outer` by `K`; which of the outer ones hold bits that nothing wrote. */
 static void gather(Wave *w, const Shape *s, const Operand *o, u32 e, const Spot *spots, u32 outer, f64 *out, u8 *unwritten) {
   u32 n = w->lanes, K = s->k, size = element_bits(e);
@@ -107,14 +140,6 @@ static void gather(Wave *w, const Shape *s, const Operand *o, u32 e, const Spot 
   u64 any = 0;
   for (u32 d = 0; d < o->dwords && o->kind == VGPR; d++) any |= w->lanes_v[o->index + d];
   memset(unwritten, 0, outer);
-  if (o->kind == VGPR && !any && !low && !high && (e == E_F16 || e == E_BF16)) { /* the common case */
-    const u32 *in = w->v + (size_t)o->index * n;
-    for (u32 x = 0; x < outer * K; x++) {
-      u32 half = in[spots[x].bit / 32 * n + spots[x].lane] >> (spots[x].bit & 16) & 0xffff;
-      out[x] = e == E_F16 ? as_f16_quiet(half) : as_bf16(half);
-    }
-    return;
-  }
   for (u32 x = 0; x < outer * K; x++) {
     u32 at = spots[x].bit / 32, shift = spots[x].bit % 32;
     u64 bits;
@@ -150,15 +175,21 @@ static void run_matrix(Wave *w, const Inst *i) {
   memset(DU, 0, words * n * 4);
   int any_unwritten = 0;
   for (u32 block = 0; block < s->blocks; block++) {
-    gather(w, s, &i->s[0], s->a, layout->a + block * M * K, M, A, UA);
-    gather(w, s, &i->s[1], s->b, layout->b + block * N * K, N, B, UB);
+    int quick = gather_rows(w, s, &i->s[0], s->a, layout->a + block * M * K, M, A) && gather_rows(w, s, &i->s[1], s->b, layout->b + block * N * K, N, T);
+    u32 step = quick ? M : 1, stride = quick ? 1 : K; /* A by columns, or by rows */
+    memset(UA, 0, sizeof UA);
+    memset(UB, 0, sizeof UB);
+    if (!quick) {
+      gather(w, s, &i->s[0], s->a, layout->a + block * M * K, M, A, UA);
+      gather(w, s, &i->s[1], s->b, layout->b + block * N * K, N, B, UB);
+    }
     if (s->acc != ACC_I32 && s->acc != ACC_F64) { /* in double precision: the hardware's order is not documented */
-      for (u32 c = 0; c < N; c++) for (u32 k = 0; k < K; k++) T[k * N + c] = B[c * K + k];
+      for (u32 c = 0; c < N && !quick; c++) for (u32 k = 0; k < K; k++) T[k * N + c] = B[c * K + k];
       for (u32 r = 0; r < M; r++) {
         f64 *sums = S + r * N;
         memset(sums, 0, N * sizeof(f64));
         for (u32 k = 0; k < K; k++) {
-          f64 x = A[r * K + k];
+          f64 x = A[r * stride + k * step];
           const f64 *y = T + k * N;
           for (u32 c = 0; c < N; c++) sums[c] += x * y[c];
         }
@@ -171,9 +202,11 @@ static void run_matrix(Wave *w, const Inst *i) {
       const u32 *in = oc->kind == VGPR ? w->v + (size_t)oc->index * n : 0;
       const Spot *spots = layout->d + block * M * N;
       f64 constant = as_f32((u32)oc->value);
-      for (u32 x = 0; x < M * N; x++) {
-        u32 at = spots[x].bit / 32 * n + spots[x].lane;
-        D[at] = of_f32((f32)(S[x] + (in ? as_f32(in[at]) : constant)));
+      for (u32 r = 0; r < M; r++) { /* the columns of a row lie in neighbouring lanes */
+        u32 at = spots[r * N].bit / 32 * n + spots[r * N].lane;
+        const f64 *sums = S + r * N;
+        if (in) for (u32 c = 0; c < N; c++) D[at + c] = of_f32((f32)(sums[c] + as_f32(in[at + c])));
+        else for (u32 c = 0; c < N; c++) D[at + c] = of_f32((f32)(sums[c] + constant));
       }
       continue;
     }
