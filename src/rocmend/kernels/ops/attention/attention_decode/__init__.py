@@ -6,7 +6,8 @@ import functools
 from collections.abc import Collection
 from typing import NamedTuple
 
-from rocmend.kernels.common.floats import bytes_of, kernel, rejects_dtype
+from rocmend.kernels.common import floats
+from rocmend.kernels.common.floats import bytes_of, rejects_dtype
 from rocmend.kernels.op import Cost, Implementation, Rule, Tolerance, first_reason
 from rocmend.kernels.op import Problem as AnyProblem
 from rocmend.kernels.registry import declare
@@ -79,7 +80,10 @@ def split_kernels(rejects: Rule, spilling: Collection[str]) -> tuple[Implementat
         many = f"{rows_of(problem)} rows are worth larger tiles on {target.name}"
         return first_reason((not worth(problem, target), many))
 
-    of_rows = functools.partial(kernel, file="host", record_class=lambda problem: f"{shape_class(problem)} merge/*")
+    # floats.kernel by its module: `kernel` is a module of this package, once it was imported
+    of_rows = functools.partial(
+        floats.kernel, file="host", record_class=lambda problem: f"{shape_class(problem)} merge/*"
+    )
     together = "matrix instructions; all query heads of a KV head read it once"
     few = f"up to {FEW_ROWS} rows of a KV head, without matrix instructions"
     return (
