@@ -54,7 +54,7 @@ NEEDS = {
     "bench mlx": _MLX_LM,
     "bench nn": Needs(("torch",), "in the environment that is measured"),
     "check": Needs(("torch",), "to try operations, in the environment that is checked"),
-    "emulate": Needs(("numpy", "rocm")),
+    "emulate": Needs(("rocm", "numpy")),
     "kernels check": Needs(("torch", "triton")),
     "kernels compile": Needs(("torch", "triton")),
     "kernels explain": Needs(("torch",), "without --target"),

@@ -11,11 +11,12 @@ import numpy as np
 
 from rocmend.codeobject.kernarg import BUFFERS, Argument, Launch
 from rocmend.core.errors import UsageError
-from rocmend.emulate.device import ALL_CHECKS, Device, FaultError, Order, Run, Step
+from rocmend.emulate.device import ALL_CHECKS, BUDGET, Device, FaultError, Order, Run, Step
 from rocmend.emulate.program import load
 
 __all__ = ["launch", "value_of"]
 
+ORDERS = (Order.FORWARD, Order.REVERSE, Order.SHUFFLED)
 _FLOATS = {2: "<e", 4: "<f", 8: "<d"}
 
 
@@ -23,8 +24,8 @@ def launch(  # noqa: PLR0913  a launch has so many properties
     code: bytes | str | Path,
     kernel: str = "",
     *,
-    grid: Sequence[int],
-    block: Sequence[int],
+    grid: Sequence[int] | int,
+    block: Sequence[int] | int,
     args: Sequence[Any] = (),
     dynamic_lds_bytes: int = 0,
     checks: int = ALL_CHECKS,
@@ -32,6 +33,7 @@ def launch(  # noqa: PLR0913  a launch has so many properties
     faults: str = "raise",
     trace: Callable[[Step], None] | None = None,
     unwritten: Collection[int] = (),
+    budget: int = BUDGET,
 ) -> Run:
     """Run a kernel as machine code; results land in the arrays.
 
@@ -47,6 +49,7 @@ def launch(  # noqa: PLR0913  a launch has so many properties
         order: In which order waves run: 0 forward, 1 in reverse, 2 shuffled.
         faults: ``raise`` or ``return``.
         trace: Called after each instruction of each wave.
+        budget: Instructions of waves after which a kernel counts as endless.
         unwritten: Numbers of the arrays that hold nothing yet: reading one before the kernel wrote it is a finding.
 
     Returns:
@@ -69,17 +72,29 @@ def launch(  # noqa: PLR0913  a launch has so many properties
         if isinstance(args[number], np.ndarray):
             device.add(args[number], explicit[number].name or f"argument {number}", written=False)
     values = [value_of(device, one, arg, number) for number, (one, arg) in enumerate(zip(explicit, args, strict=True))]
-    x, y, z = (*grid, 1, 1)[:3]
-    width, height, depth = (*block, 1, 1)[:3]
+    if order not in ORDERS:
+        raise UsageError("order", f"{order!r} is no order of waves.", next_step="0 forward, 1 in reverse, 2 shuffled.")
+    x, y, z = _sizes(grid)
+    width, height, depth = _sizes(block)
     run = device.launch(
-        program, values, Launch((x, y, z), (width, height, depth), dynamic_lds_bytes), order=order, trace=trace
+        program,
+        values,
+        Launch((x, y, z), (width, height, depth), dynamic_lds_bytes),
+        order=order,
+        trace=trace,
+        budget=budget,
     )
     if run.faults and faults == "raise":
         raise FaultError(program.kernel, run.faults)
     return run
 
 
-def value_of(device: Device, argument: Argument, value: Any, number: int = 0) -> int | bytes:
+def _sizes(given: Sequence[int] | int) -> tuple[int, int, int]:
+    x, y, z = (*((given,) if isinstance(given, int) else given), 1, 1)[:3]
+    return x, y, z
+
+
+def value_of(device: Device, argument: Argument, value: Any, where: int | str = 0) -> int | bytes:
     """Return an argument as the kernarg segment holds it; an array becomes part of the device's memory.
 
     Raises:
@@ -90,7 +105,7 @@ def value_of(device: Device, argument: Argument, value: Any, number: int = 0) ->
     if isinstance(value, np.ndarray) or hasattr(value, "untyped_storage"):
         if argument.kind not in BUFFERS and argument.size != 8:
             raise UsageError("args", f"{argument.name or 'an argument'} takes {argument.size} bytes, got an array.")
-        return device.address_of(value, argument.name or f"argument {number}")
+        return device.address_of(value, argument.name or (where if isinstance(where, str) else f"argument {where}"))
     if isinstance(value, bytes):
         return value
     if isinstance(value, np.generic):

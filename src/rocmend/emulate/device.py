@@ -14,6 +14,7 @@ from rocmend.codeobject.kernarg import Launch, pack
 from rocmend.core.errors import RocmendError, UsageError
 from rocmend.emulate import layout
 from rocmend.emulate.build import engine
+from rocmend.emulate.decode import UnmodelledError
 from rocmend.emulate.faults import Check, Fault, FaultKind, message, register_name
 from rocmend.emulate.layout import Kind
 from rocmend.emulate.program import Program, load
@@ -27,12 +28,16 @@ BASE, GAP = 0x7E00_0000_0000, 1 << 21
 
 _CODE_BASE = 0x7D00_0000_0000
 _PRIVATE, _SHARED = 0x2_0000 << 32, 0x1_0000 << 32
-_QUANTUM = 1 << 30
+_QUANTUM = 1 << 20
 _RACE_LIMIT_BYTES = 256 << 20
 """Races are looked for in buffers up to this size: each byte costs sixteen."""
 
-_RESIDENT = 64
-_BUDGET = 1 << 40
+_RESIDENT = 2048
+BUDGET = 1 << 33
+_HOST_BASE = _CODE_BASE - (1 << 34)
+_MOST_GROUPS = 1 << 26
+_MOST_STACK_BYTES = 1 << 20
+_HOST = frozenset({"hidden_hostcall_buffer", "hidden_printf_buffer"})
 
 
 class Order:
@@ -74,6 +79,12 @@ class Run(NamedTuple):
     bank_cycles: int
     bank_ideal: int
     time_s: float
+
+    def __repr__(self) -> str:
+        """Return a line, not every instruction."""
+        found = f"{len(self.faults)} findings" if self.faults else "no finding"
+        kernel, target = self.program.kernel, self.program.generation.target
+        return f"<{kernel} on {target}: {self.wave_instructions:,} instructions of waves, {found}>"
 
 
 class Step(NamedTuple):
@@ -161,7 +172,9 @@ class Device:
         else:
             raise UsageError("emulate", f"{name or 'a tensor'} lies on {value.device}.", next_step="Pass value.cpu().")
         held = next((one.base for one in self._buffers if one.data.size and one.data.ctypes.data == place), None)
-        return (self.add(whole, name) if held is None else held) + offset
+        if held is None:
+            held = self.add(whole, name, read_only=not whole.flags.writeable)
+        return held + offset
 
     def allocate(self, data: bytes) -> int:
         """Put bytes in the device's memory and return their address."""
@@ -192,7 +205,7 @@ class Device:
         *,
         order: int = Order.FORWARD,
         seed: int = 1,
-        budget: int = _BUDGET,
+        budget: int = BUDGET,
         resident: int = _RESIDENT,
         trace: Callable[[Step], None] | None = None,
     ) -> Run:
@@ -216,17 +229,15 @@ class Device:
         lds = program.descriptor.lds_bytes + launch.dynamic_lds_bytes
         _check(program, launch, lds)
         buffers = list(self._buffers)
-        image = [
-            _Buffer(_CODE_BASE + at, np.frombuffer(bytearray(data), np.uint8), "code object", False, None)
-            for at, data in program.image
-        ]
+        image = _loaded(program)
+        segment = _with_host(program, segment)
         arguments = _Buffer(
             _CODE_BASE - (1 << 32), np.frombuffer(bytearray(segment.ljust(64, b"\0")), np.uint8), "kernarg", True, None
         )
         packet = _Buffer(_CODE_BASE - (1 << 33), _packet(launch, lds, arguments.base), "dispatch packet", True, None)
-        machine, kept = self._machine(
-            program, launch, lds, sorted([*buffers, *image, arguments, packet], key=lambda one: one.base)
-        )
+        host = _Buffer(_HOST_BASE, np.zeros(1 << 20, np.uint8), "what the host serves", True, None)
+        every = sorted([*buffers, *image, arguments, packet, host], key=lambda one: one.base)
+        machine, kept = self._machine(program, launch, lds, every)
         machine.order, machine.random, machine.budget = order, seed * 0x9E3779B97F4A7C15 % (1 << 64) or 1, budget
         start = _launch(program, launch, arguments, packet.base, resident)
         if trace is not None:
@@ -253,7 +264,8 @@ class Device:
             groups > 1 or launch.block[0] * launch.block[1] * launch.block[2] > program.generation.lanes
         )
         for row, one in zip(kept["allocations"], buffers, strict=True):
-            row.base, row.size, row.host, row.read_only = one.base, one.data.size, one.data.ctypes.data, one.read_only
+            row.base, row.size, row.read_only = one.base, one.data.size, one.read_only
+            row.host = one.data.ctypes.data if one.base != _HOST_BASE else None
             if one.unwritten is not None:
                 row.unwritten = one.unwritten.ctypes.data
             if races and not one.read_only and 0 < one.data.size <= _RACE_LIMIT_BYTES:
@@ -262,7 +274,7 @@ class Device:
                 row.writer, row.reader = shadow[0].ctypes.data, shadow[1].ctypes.data
         machine = layout.MACHINE(
             instructions=count, generation=program.generation.major, lanes=program.generation.lanes, lds_bytes=lds,
-            scratch_bytes=program.descriptor.scratch_bytes, groups=groups, registers=program.registers,
+            scratch_bytes=program.descriptor.stack_bytes, groups=groups, registers=program.registers,
             checks=self.checks, quantum=_QUANTUM, max_faults=MAX_FAULTS, allocations=len(buffers),
             private_base=_PRIVATE, shared_base=_SHARED,
         )  # fmt: skip
@@ -272,18 +284,41 @@ class Device:
         return machine, kept
 
 
+def _with_host(program: Program, segment: bytes) -> bytes:
+    """Return a kernarg segment with an address that no kernel may use in the place of what a host would serve."""
+    made = bytearray(segment)
+    for one in program.kernarg.arguments:
+        if one.kind in _HOST:
+            made[one.offset : one.offset + 8] = _HOST_BASE.to_bytes(8, "little")
+    return bytes(made)
+
+
+def _loaded(program: Program) -> list[_Buffer]:
+    """Return the code object's segments in memory, with the addresses that the loader fills in."""
+    found = []
+    for base, data in program.image:
+        raw = bytearray(data)
+        for at, value in program.relocations:
+            if base <= at and at + 8 <= base + len(raw):
+                raw[at - base : at - base + 8] = (_CODE_BASE + value).to_bytes(8, "little")
+        found.append(_Buffer(_CODE_BASE + base, np.frombuffer(raw, np.uint8), "code object", False, None))
+    return found
+
+
 def _interruptible(machine: layout.MACHINE, start: layout.LAUNCH) -> None:
     """Run the engine beside the main thread, so that Ctrl-C ends it: it looks at its budget every million steps."""
     run = engine().rocmend_run
     beside = threading.Thread(target=run, args=(ctypes.byref(machine), ctypes.byref(start)), daemon=True)
     beside.start()
-    try:
-        while beside.is_alive():
+    interrupted: BaseException | None = None
+    while beside.is_alive():  # its memory must not go before it has ended, whatever comes meanwhile
+        try:
             beside.join(0.2)
-    except BaseException:
-        machine.budget = 0
-        beside.join()
-        raise
+        except BaseException as error:  # noqa: BLE001  raised again below
+            machine.budget = 0
+            interrupted = interrupted or error
+    if interrupted is not None:
+        raise interrupted
 
 
 def _tracer(program: Program, launch: Launch, trace: Callable[[Step], None]) -> Any:
@@ -314,6 +349,14 @@ def _check(program: Program, launch: Launch, lds: int) -> None:
     items = launch.block[0] * launch.block[1] * launch.block[2]
     if not 0 < items <= 1024 or min(launch.grid) < 1:
         raise UsageError("emulate", f"a workgroup of {items} work-items in a grid of {launch.grid} cannot be launched.")
+    if launch.grid[0] * launch.grid[1] * launch.grid[2] >= _MOST_GROUPS:
+        raise UsageError("emulate", f"a grid of {launch.grid} has too many workgroups: {_MOST_GROUPS:,} at most.")
+    if program.descriptor.stack_bytes > _MOST_STACK_BYTES:
+        raise UsageError(
+            "emulate", f"{program.kernel} wants {program.descriptor.stack_bytes} bytes of private memory a lane."
+        )
+    if program.descriptor.mode & 15:
+        raise UnmodelledError("another rounding than to the nearest", f"MODE of {program.kernel}")
     most = program.generation.lds_bytes
     if lds > most:
         raise UsageError(
@@ -354,7 +397,7 @@ def _launch(program: Program, launch: Launch, kernarg: _Buffer, packet: int, res
     give(3, kernarg.base, kernarg.base >> 32)
     give(4, 0, 0)
     give(5, 0, 0)
-    give(6, descriptor.scratch_bytes)
+    give(6, descriptor.stack_bytes)
     length, offset = descriptor.preload & 0x7F, descriptor.preload >> 7
     entry = program.entry
     if length and generation.cdna2:
@@ -386,6 +429,8 @@ def _result(
         at = one.instruction
         if kind is FaultKind.TRAPPED and at in program.code.unknown:
             raise program.code.unknown[at]
+        if kind is FaultKind.ASKS_HOST:
+            raise UnmodelledError("what a kernel asks of the host (printing, assertions)", program.code.texts[at])
         faults.append(
             Fault(
                 kind, program.code.instructions[at].pc, program.code.texts[at],

@@ -31,6 +31,7 @@ class FaultKind(IntEnum):
     BAD_PC = 18
     STUCK = 19
     BUDGET = 20
+    ASKS_HOST = 21
 
 
 class Check(IntEnum):
@@ -123,6 +124,7 @@ def message(kind: FaultKind, address: int, other: int, where: str) -> str:
         FaultKind.OVERWRITTEN: f"{register} is written while a load into it is under way",
         FaultKind.BARRIER_ENDED: f"a wave ends while {other} of its workgroup wait at the barrier at 0x{address:x}",
         FaultKind.BARRIER_DIFFERS: f"waves of a workgroup wait at different barriers: another waits at 0x{address:x}",
+        FaultKind.HAZARD: f"{register} of a WMMA differs between lanes that must hold the same rows",
         FaultKind.TRAPPED: "a trap" if address < 1 << 31 else "an instruction that is not modelled",
         FaultKind.BAD_PC: f"a jump to 0x{address:x}, where there is no instruction of the program",
         FaultKind.STUCK: "every wave waits at a barrier, and none can come to it",

@@ -44,6 +44,11 @@ class Generation(NamedTuple):
         return self.target in {"gfx942", "gfx950"}
 
     @property
+    def loses_halves(self) -> bool:
+        """Whether a load of 16 bits does not keep the other half of its register: those with ECC of registers."""
+        return self.cdna2 or self.target == "gfx908"
+
+    @property
     def fnuz(self) -> bool:
         """Whether its 8-bit floats are the FNUZ ones."""
         return self.target == "gfx942"

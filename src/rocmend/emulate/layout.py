@@ -80,6 +80,7 @@ class Flag(IntFlag):
     DPP8 = 33554432
     TWO = 67108864
     FNUZ = 134217728
+    LOSES_HALF = 268435456
 
 
 class Counter(IntEnum):
@@ -161,7 +162,8 @@ class MACHINE(ctypes.Structure):
         ("bank_cycles", ctypes.c_uint64), ("bank_ideal", ctypes.c_uint64),
         ("private_base", ctypes.c_uint64), ("shared_base", ctypes.c_uint64),
         ("sync", ctypes.c_void_p), ("syncs", ctypes.c_uint32), ("sync_room", ctypes.c_uint32),
-        ("random", ctypes.c_uint64), ("total", ctypes.c_uint64),
+        ("shared_clock", ctypes.c_void_p),
+        ("random", ctypes.c_uint64), ("total", ctypes.c_uint64), ("code_base", ctypes.c_uint64),
         ("bank_seen", ctypes.c_void_p), ("bank_access", ctypes.c_uint32), ("rooms", ctypes.c_void_p),
         ("matrix", ctypes.c_void_p), ("trace", TRACE),
     ]  # fmt: skip

@@ -12,7 +12,7 @@ __all__ = ["lacking"]
 
 def lacking() -> str:
     """Return why no machine code can be executed here; empty where it can."""
-    for module in ("numpy", "rocm"):
+    for module in ("rocm", "numpy"):
         if util.find_spec(module) is None:
             return f"nothing here executes AMD machine code on the CPU: {how_to_install(module)}"
     from rocmend.emulate.build import compiler

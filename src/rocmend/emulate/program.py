@@ -26,7 +26,7 @@ from rocmend.codeobject.kernarg import Kernarg, read_kernargs
 from rocmend.codeobject.reader import BytesReader
 from rocmend.core.errors import DataError, UsageError
 from rocmend.emulate.decode import Decoded, decode
-from rocmend.emulate.decode.operands import AGPR
+from rocmend.emulate.decode.operands import AGPR, UnmodelledError
 from rocmend.emulate.disassemble import disassemble
 from rocmend.emulate.generation import Generation, generation_of
 from rocmend.emulate.layout import Kind
@@ -37,6 +37,7 @@ _DESCRIPTOR = struct.Struct("<IIIIq20xIIIHH4x")
 DESCRIPTOR_BYTES = 64
 """Group segment, private segment, kernarg size; entry offset; rsrc3, rsrc1, rsrc2; properties; preload."""
 
+DYNAMIC_STACK_BYTES = 16 << 10
 _SYMBOL = struct.Struct("<IBBHQQ")
 _MAX_SYMBOLS = 1 << 16
 _MAX_SEGMENT_BYTES = 1 << 28
@@ -66,6 +67,11 @@ class Descriptor(NamedTuple):
     preload: int
 
     @property
+    def stack_bytes(self) -> int:
+        """Private memory of a lane, with what the runtime adds where the compiler does not know the stack's size."""
+        return self.scratch_bytes + (DYNAMIC_STACK_BYTES if self.properties >> 11 & 1 else 0)
+
+    @property
     def user_sgprs(self) -> int:
         """Scalar registers that are set up before those of the system."""
         return self.rsrc2 >> 1 & 31
@@ -89,6 +95,7 @@ class Program(NamedTuple):
         entry: Number of the first instruction.
         registers: Rows of vector registers.
         image: The loaded segments: address and bytes.
+        relocations: Where the loader fills in addresses, and what they are relative to where it is loaded.
     """
 
     kernel: str
@@ -100,6 +107,7 @@ class Program(NamedTuple):
     entry: int
     registers: int
     image: tuple[tuple[int, bytes], ...]
+    relocations: tuple[tuple[int, int], ...] = ()
 
 
 @lru_cache(maxsize=64)
@@ -114,8 +122,9 @@ def load(code: bytes, kernel: str) -> Program:
         DataError: It is no code object, or has no such kernel.
         UsageError: Its target is not executed here.
     """
-    reader = BytesReader(code, kernel or "code object")
+    reader = BytesReader(code, "code object")
     header = read_header(reader.read(0, 64), reader.name)
+    target = from_header(code[:64], reader.name).processor
     sections = read_sections(reader, header)
     kernargs = read_kernargs(code, reader.name)
     found = [one for one in kernargs if kernel in {"", one.kernel}]
@@ -124,7 +133,7 @@ def load(code: bytes, kernel: str) -> Program:
         raise UsageError(
             "emulate",
             f"the code object has {len(found)} kernels{f' named {kernel!r}' if kernel else ''}: {names}.",
-            next_step="Name one of them.",
+            next_step="Name one of them." if kernargs else "Compile a kernel, with its metadata.",
         )
     text = next((one for one in sections if one.name == ".text" and one.flags & SHF_EXECINSTR), None)
     if text is None:
@@ -132,7 +141,6 @@ def load(code: bytes, kernel: str) -> Program:
     base = text.address
     segments = read_segments(reader, header)
     descriptor = _descriptor(code, found[0], sections, segments)
-    target = from_header(code[:64], reader.name).processor
     lanes = 32 if target.startswith(("gfx10", "gfx11", "gfx12")) and descriptor.properties >> 10 & 1 else 64
     generation = generation_of(target, lanes)
     machine_code = code[text.offset : text.offset + text.size]
@@ -143,7 +151,7 @@ def load(code: bytes, kernel: str) -> Program:
         raise DataError(reader.name, f"says that {found[0].kernel} begins where no instruction does.")
     return Program(
         found[0].kernel, generation, found[0], descriptor, decoded, base, entries[start], _rows(decoded),
-        _image(code, segments),
+        _image(code, segments), _relocations(code, sections, segments),
     )  # fmt: skip
 
 
@@ -165,6 +173,35 @@ def _image(code: bytes, segments: tuple[Segment, ...]) -> tuple[tuple[int, bytes
             if one.memory_size > _MAX_SEGMENT_BYTES or one.offset + one.size > len(code) or one.size > one.memory_size:
                 raise DataError("code object", f"has a segment of {one.memory_size} bytes.")
             found.append((one.address, code[one.offset : one.offset + one.size].ljust(one.memory_size, b"\0")))
+    return tuple(found)
+
+
+_RELOCATION = struct.Struct("<QQq")
+_ABS64, _RELATIVE64 = 3, 13
+"""Source: https://llvm.org/docs/AMDGPUUsage.html#relocation-records"""
+
+
+def _relocations(
+    code: bytes, sections: tuple[Section, ...], segments: tuple[Segment, ...]
+) -> tuple[tuple[int, int], ...]:
+    """Return the addresses that the loader fills in: tables of functions, pointers in device variables.
+
+    Raises:
+        UnmodelledError: One is of a kind that is not known here.
+    """
+    by_name = {one.name: one for one in sections}
+    found = []
+    table, symbols = by_name.get(".rela.dyn"), by_name.get(".dynsym")
+    for number in range(table.size // _RELOCATION.size if table else 0):
+        at, info, addend = _RELOCATION.unpack_from(code, (table.offset if table else 0) + number * _RELOCATION.size)
+        kind, symbol = info & 0xFFFFFFFF, info >> 32
+        value = addend
+        if kind == _ABS64 and symbols is not None and symbol < symbols.size // _SYMBOL.size:
+            value += _SYMBOL.unpack_from(code, symbols.offset + symbol * _SYMBOL.size)[4]
+        elif kind != _RELATIVE64:
+            raise UnmodelledError(f"a relocation of kind {kind}", f"at 0x{at:x}")
+        if file_offset(segments, at) is not None:
+            found.append((at, value))
     return tuple(found)
 
 

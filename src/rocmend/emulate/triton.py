@@ -83,7 +83,7 @@ class Emulated:
         device = Device(self.checks)
         wanted = [(name, bound[name]) for name, kind in signature.items() if kind != "constexpr"]
         explicit = program.kernarg.explicit
-        values = [value_of(device, one, value) for one, (_, value) in zip(explicit, wanted, strict=False)]
+        values = [value_of(device, one, value, name) for one, (name, value) in zip(explicit, wanted, strict=False)]
         values += [0] * (len(explicit) - len(values))  # Triton's own scratch
         x, y, z = (*(grid(bound) if callable(grid) else grid), 1, 1)[:3]
         block = compiled.metadata.num_warps * program.generation.lanes

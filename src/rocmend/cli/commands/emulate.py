@@ -77,6 +77,14 @@ class _Sizes(click.ParamType):  # type: ignore[type-arg]
 @click.option(
     "--wave", metavar="N", type=click.IntRange(0), default=0, help="The wave of the first workgroup to trace."
 )
+@click.option(
+    "--limit",
+    metavar="INSTRUCTIONS",
+    type=click.IntRange(1),
+    default=2_000_000_000,
+    show_default=True,
+    help="Instructions of waves after which it counts as endless.",
+)
 @click.option("--save", metavar="FILE.npz", type=click.Path(path_type=Path), default=None, help="Keep the arrays.")
 @output_options()
 def command(
@@ -89,6 +97,7 @@ def command(
     order: str,
     trace: bool,
     wave: int,
+    limit: int,
     save: Path | None,
     output_format: str,
 ) -> None:
@@ -107,6 +116,8 @@ def command(
         data = file.read_bytes()
     except OSError as error:
         raise DataError(str(file), f"cannot be read: {error.strerror}.") from error
+    if save is not None and not save.parent.is_dir():
+        raise UsageError("--save", f"there is no folder {save.parent}.", next_step="Make it first.")
     values = [argument_of(text, number) for number, text in enumerate(args)]
     steps: list[Step] = []
 
@@ -117,7 +128,7 @@ def command(
     empty = frozenset(number for number, text in enumerate(args) if "=" not in text)
     run = launch(
         data, kernel, grid=grid, block=block, args=values, dynamic_lds_bytes=lds or 0, order=ORDERS.index(order),
-        faults="return", trace=kept if trace else None, unwritten=empty,
+        faults="return", budget=limit, trace=kept if trace else None, unwritten=empty,
     )  # fmt: skip
     if save is not None:
         import numpy as np

@@ -20,7 +20,7 @@ WITH_TARGET = frozenset({*_BRANCHES.values(), _CALL})
 
 _NOTHING = re.compile(
     r"s_(?:nop|delay_alu|clause|sethalt|setprio|inst_prefetch|set_inst_prefetch_distance|icache_inv|dcache_(?:inv|wb)\w*"
-    r"|gl1_inv|ttracedata\w*|waitcnt_depctr|wait_alu|wait_idle|wait_event|incperflevel|decperflevel|version|sendmsg|code_end"
+    r"|gl1_inv|ttracedata\w*|waitcnt_depctr|wait_alu|wait_event|incperflevel|decperflevel|version|sendmsg|code_end"
     r"|setkill|setreg_unused|barrier_leave|prefetch_\w+|wakeup|code_end)"
     r"|buffer_(?:gl0_inv|gl1_inv|inv|wbl2|wbinvl1\w*|invl2)|global_(?:inv|wb|wbinv)"
 )
@@ -29,7 +29,7 @@ _NOTHING = re.compile(
 _PLAIN = {
     "s_endpgm": (Form.END, 0), "s_endpgm_saved": (Form.END, 0), "s_barrier": (Form.BARRIER, 0),
     "s_barrier_wait": (Form.BARRIER, 1), "s_barrier_signal": (Form.SIGNAL, 0), "s_sleep": (Form.SLEEP, 0),
-    "s_sleep_var": (Form.SLEEP, 0), "s_monitor_sleep": (Form.SLEEP, 0),
+    "s_sleep_var": (Form.SLEEP, 0), "s_wait_idle": (Form.WAIT, 1), "s_monitor_sleep": (Form.SLEEP, 0),
 }  # fmt: skip
 _WAITS = re.compile(r"(vmcnt|lgkmcnt|expcnt|vscnt)\((0x[0-9a-f]+|\d+)\)")
 _WAIT_COUNTERS = {"vmcnt": Counter.LOAD, "vscnt": Counter.STORE, "lgkmcnt": Counter.LDS}
@@ -56,7 +56,10 @@ def read(parts: Parts, size: int) -> INST | None:
         return INST(op=_BRANCHES[name], form=Form.BRANCH, immediate=_signed(parts.operands[0]))
     if name in _PLAIN:
         form, op = _PLAIN[name]
-        return INST(form=form, op=op)
+        made = INST(form=form, op=op)
+        for counter in (Counter.LOAD, Counter.STORE, Counter.LDS, Counter.SCALAR) if form == Form.WAIT else ():
+            _limit(made, counter, 0)
+        return made
     if _NOTHING.fullmatch(name):
         return INST(form=Form.NOP)
     if name.startswith("s_wait"):
@@ -87,13 +90,15 @@ def _program_counter(parts: Parts, size: int) -> INST | None:
     return made
 
 
-_REGISTERS = {"HW_REG_MODE": 1}
+_REGISTERS = {"HW_REG_MODE": 1, "HW_REG_WAVE_MODE": 1}
 _FIELD = re.compile(r"hwreg\((\w+)(?:, *(\d+), *(\d+))?\)")
 
 
 def _mode(parts: Parts) -> INST | None:
     name, given = parts.name, parts.operands
     if name in {"s_round_mode", "s_denorm_mode"}:
+        if name == "s_round_mode" and int(given[0], 0) & 15:
+            raise UnmodelledError("another rounding than to the nearest", parts.text)
         return INST(form=Form.HWREG, op=2 if name == "s_round_mode" else 3, immediate=int(given[0], 0) & 15)
     if not name.startswith(("s_getreg", "s_setreg")):
         return None

@@ -49,6 +49,7 @@ def read(parts: Parts, _generation: Generation) -> INST | None:
     return made
 
 
+_FFT = 0xE000
 _SWIZZLE = re.compile(r"offset:swizzle\((\w+), ?(.+)\)")
 
 
@@ -57,6 +58,8 @@ def _swizzle(parts: Parts) -> int:
     text = " ".join(parts.modifiers)
     found = _SWIZZLE.search(text)
     if found is None:
+        if parts.value("offset") >= _FFT:
+            raise UnmodelledError("the swizzle of an FFT", parts.text)
         return parts.value("offset")
     mode, rest = found.groups()
     values = [one.strip() for one in rest.split(",")]

@@ -14,11 +14,11 @@ from rocmend.emulate.layout import INST, Counter, Flag, Form, Modifier
 __all__ = ["Shape", "read", "reads", "shapes"]
 
 _MFMA = re.compile(
-    r"v_mfma_(f32|i32|f64)_(\d+)x(\d+)x(\d+)(?:_(\d+)b)?_?(f32|f16|bf16_1k|bf16|bf16_?1k|i8|f64|xf32|(?:fp8|bf8)_(?:fp8|bf8))"
+    r"v_mfma_(f32|i32|f64)_(\d+)x(\d+)x(\d+)(?:_(\d+)b)?_?(f32|f16|bf16_1k|bf16|bf16_?1k|i8|f64|(?:fp8|bf8)_(?:fp8|bf8))"
 )
 _WMMA = re.compile(r"v_wmma_(f32|f16|bf16|i32)_16x16x(16|32)_(f16|bf16|iu8|iu4|(?:fp8|bf8)_(?:fp8|bf8))")
-_ELEMENTS = {"f32": 0, "xf32": 0, "f16": 1, "bf16": 2, "i8": 3, "fp8": 4, "bf8": 5, "f64": 6, "iu8": 7, "iu4": 8}
-_BITS = {"f32": 32, "xf32": 32, "f16": 16, "bf16": 16, "i8": 8, "fp8": 8, "bf8": 8, "f64": 64, "iu8": 8, "iu4": 4}
+_ELEMENTS = {"f32": 0, "f16": 1, "bf16": 2, "i8": 3, "fp8": 4, "bf8": 5, "f64": 6, "iu8": 7, "iu4": 8}
+_BITS = {"f32": 32, "f16": 16, "bf16": 16, "i8": 8, "fp8": 8, "bf8": 8, "f64": 64, "iu8": 8, "iu4": 4}
 _ACCUMULATORS = {"f32": 0, "i32": 1, "f64": 2, "f16": 3, "bf16": 4}
 
 

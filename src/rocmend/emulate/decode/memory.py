@@ -125,6 +125,8 @@ def _vector(parts: Parts, space: str, verb: str, kind: str, generation: Generati
     else:
         _loaded(made, kind, parts)
         _loaded_data(made, given, parts, space, stores=verb == "store")
+        if verb == "load" and made.flags & (Flag.D16_LOW | Flag.D16_HIGH) and generation.loses_halves:
+            made.flags |= Flag.LOSES_HALF
     if made.flags & (Flag.STORE | Flag.ATOMIC) and not made.flags & Flag.RETURNS and generation.major >= 10:
         made.counter = Counter.STORE
     if space == "buffer":
@@ -210,7 +212,7 @@ def _atomic(made: INST, kind: str, parts: Parts) -> None:
             name = f"{name}_{found[2]}"
     else:
         name = plain
-    if name == "fcmpswap" or name not in _ATOMICS:
+    if name == "fcmpswap" or name not in _ATOMICS or (name == "cmpswap" and re.search(r"_f(?:32|64)$", plain)):
         raise UnmodelledError(parts.name, parts.text)
     made.op, made.bytes = _ATOMICS[name], size
     made.flags |= Flag.ATOMIC

@@ -34,7 +34,7 @@ class UnmodelledError(UsageError):
             "emulate",
             f"{what} is not modelled: {text}",
             why="An instruction is executed as its architecture defines it, or not at all.",
-            next_step="`rocmend emulate --instructions TARGET` lists what is modelled.",
+            next_step="The documentation lists the emulated instructions of each target.",
         )
 
 

@@ -41,7 +41,7 @@ static void make_group(Machine *m, const Launch *l, Group *g, u32 number) {
   g->id[2] = number / l->grid[0] / l->grid[1];
   g->waves = (items + m->lanes - 1) / m->lanes;
   g->live = g->waves;
-  g->epoch = 1;
+  g->epoch = g->barrier_epoch = 1;
   u32 bytes = m->lds_bytes + 16;
   g->lds = malloc(bytes);
   memset(g->lds, 0xa5, bytes);
@@ -106,7 +106,7 @@ i32 rocmend_run(Machine *m, const Launch *l) {
   Group *group = calloc(resident, sizeof(Group));
   u8 *used = calloc(resident, 1);
   i32 result = 0;
-  code_base = l->code_base;
+  m->code_base = l->code_base;
   m->rooms = malloc(sizeof(Rooms) * 4);
   m->matrix = malloc((3 * 64 * 256 + 2 * 64 * 64) * sizeof(f64));
   m->bank_seen = calloc(m->lds_bytes / 4 + 1, 4);
@@ -126,15 +126,16 @@ i32 rocmend_run(Machine *m, const Launch *l) {
         free_group(&group[k]);
         used[k] = 0; live--;
       }
-  if (result)
+  if (result && m->budget)
     for (u32 k = 0; k < resident; k++)
       if (used[k]) for (u32 n = 0; n < group[k].waves; n++) if (!group[k].wave[n].done) { report(&group[k].wave[n], BUDGET, 0, 0, 0); break; }
   for (u32 k = 0; k < resident; k++) if (used[k]) free_group(&group[k]);
   free(group); free(used); free(m->rooms); free(m->bank_seen); free(m->matrix);
   m->rooms = m->bank_seen = 0;
   m->matrix = 0;
-  for (u32 k = 0; k < m->syncs; k++) free(m->sync[k].clock);
-  free(m->sync);
+  for (u32 k = 0; k < m->sync_room; k++) free(m->sync[k].clock);
+  free(m->sync); free(m->shared_clock);
+  m->shared_clock = 0;
   m->sync = 0; m->syncs = m->sync_room = 0;
   return result;
 }

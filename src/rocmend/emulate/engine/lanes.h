@@ -7,7 +7,7 @@ enum { READLANE, READFIRSTLANE, WRITELANE, PERMLANE16, PERMLANEX16, PERMLANE64, 
 
 static u32 swizzled(u32 lane, u32 offset, u32 lanes) {
   if (offset & 0x8000) {
-    if ((offset & 0xe000) == 0xe000 || (offset & 0xf000) == 0xc000) { /* rotate (FFT is another code) */
+    if (offset >= 0xc000) { /* rotate; the codes of the FFT do not come this far */
       u32 mask = offset & 31, by = offset >> 5 & 31, left = !(offset >> 10 & 1);
       u32 x = lane & 31, moved = left ? x + by : x - by;
       return (lane & ~31u) | (x & mask) | (moved & ~mask & 31);
@@ -96,10 +96,10 @@ static void run_lanes(Wave *w, const Inst *i) {
       case PERMLANE16_VAR: case PERMLANEX16_VAR: from = ((l & ~15u) ^ (i->op == PERMLANEX16_VAR ? 16u : 0)) | (index[l] & 15); break;
       case PERMLANE64: from = l ^ 32; break;
       case SWIZZLE: from = swizzled(l, (u32)i->immediate, n); break;
-      case BPERMUTE: from = ((index[l] + (u32)i->immediate) >> 2) % n; if (w->machine->generation >= GFX10 && n == 64) from = (from & 31) | (l & 32); break;
+      case BPERMUTE: from = ((index[l] + (u32)i->immediate) >> 2) % n; if ((w->machine->generation == GFX10 || w->machine->generation == GFX11) && n == 64) from = (from & 31) | (l & 32); break;
       case PERMUTE: {
         u32 to = ((index[l] + (u32)i->immediate) >> 2) % n;
-        if (w->machine->generation >= GFX10 && n == 64) to = (to & 31) | (l & 32);
+        if ((w->machine->generation == GFX10 || w->machine->generation == GFX11) && n == 64) to = (to & 31) | (l & 32);
         if (exec >> l & 1) { out[to] = in[l]; u[to] = in_u && lanes_u >> l & 1 ? in_u[l] : 0; }
         continue;
       }

@@ -162,6 +162,11 @@ static void run_matrix(Wave *w, const Inst *i) {
   const Operand *oc = &i->s[2];
   if (anything_pending(w)) use_operands(w, i);
   const Layout *layout = layout_of(i->op, s, n);
+  for (u32 k = 0; k < 2 && s->wmma && s->generation < GFX12; k++) /* both halves of a wave hold A and B there */
+    for (u32 d = 0; d < i->s[k].dwords && i->s[k].kind == VGPR; d++) {
+      const u32 *r = row(w, i->s[k].index + d);
+      for (u32 l = 16; l < n; l++) if (r[l] != r[l % 16]) { report(w, HAZARD, l, i->s[k].index + d, 1); d = 64; break; }
+    }
   f64 *A = w->machine->matrix, *B = A + 64 * 256;
   f64 *T = B + 64 * 256, *S = T + 64 * 256;
   u32 *D = (u32 *)(S + 64 * 64), *DU = D + 64 * 64;

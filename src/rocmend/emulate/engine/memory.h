@@ -59,15 +59,31 @@ static Allocation *find(Machine *m, u64 address) {
   }
   return 0;
 }
+/* The clock of an address that atomics use. Past a gigabyte of clocks addresses share one: less is found, nothing invented. */
 static u32 *sync_at(Machine *m, u64 address, int make) {
-  for (u32 k = 0; k < m->syncs; k++) if (m->sync[k].address == address) return m->sync[k].clock;
-  if (!make) return 0;
-  if (m->syncs == m->sync_room) {
-    m->sync_room = m->sync_room ? 2 * m->sync_room : 64;
-    m->sync = realloc(m->sync, m->sync_room * sizeof(Sync));
+  if (!m->sync_room && !make) return 0;
+  if (2 * m->syncs >= m->sync_room) {
+    u32 room = m->sync_room ? 2 * m->sync_room : 64;
+    Sync *table = calloc(room, sizeof(Sync));
+    for (u32 k = 0; k < m->sync_room; k++)
+      if (m->sync[k].clock) {
+        u32 at = (u32)(m->sync[k].address * 0x9e3779b97f4a7c15ull >> 32) & (room - 1);
+        while (table[at].clock) at = (at + 1) & (room - 1);
+        table[at] = m->sync[k];
+      }
+    free(m->sync);
+    m->sync = table;
+    m->sync_room = room;
   }
-  m->sync[m->syncs] = (Sync){address, calloc(m->groups, 4)};
-  return m->sync[m->syncs++].clock;
+  u32 at = (u32)(address * 0x9e3779b97f4a7c15ull >> 32) & (m->sync_room - 1);
+  for (; m->sync[at].clock; at = (at + 1) & (m->sync_room - 1)) if (m->sync[at].address == address) return m->sync[at].clock;
+  if (!make) return 0;
+  if (m->shared_clock) return m->shared_clock;
+  u32 *clock = calloc(m->groups, 4);
+  if ((u64)m->syncs * m->groups * 4 > 1ull << 30) return m->shared_clock = clock;
+  m->sync[at] = (Sync){address, clock};
+  m->syncs++;
+  return clock;
 }
 static void acquire(Wave *w, const u32 *clock) {
   Group *g = w->group;
@@ -80,38 +96,50 @@ static void release(Wave *w, u32 *clock) {
   g->epoch++;
   if (g->epoch > clock[g->number]) clock[g->number] = g->epoch;
 }
-/* An access: 1 + workgroup (26 bits), wave (5), epoch (31), atomic (1). */
+/* An access: several unordered readers (1 bit), 1 + workgroup (26), wave (5), epoch (31), atomic (1). */
+#define SEVERAL (1ull << 63)
 static inline u64 access_of(const Wave *w, int atomic) {
   return (u64)(w->group->number + 1) << 37 | (u64)w->number << 32 | (u64)(w->group->epoch & 0x7fffffff) << 1 | (u64)atomic;
 }
 static int ordered(const Wave *w, u64 access) {
-  u32 group = (u32)(access >> 37) - 1, wave = access >> 32 & 31, epoch = (u32)access >> 1;
+  u32 group = (u32)(access >> 37 & 0x3ffffff) - 1, epoch = (u32)access >> 1;
   const Group *g = w->group;
-  if (group == g->number) return wave == w->number || epoch < g->epoch;
+  if (group == g->number) return 1; /* waves of a workgroup may compute the same twice, as Triton has them do */
   return g->clock && g->clock[group] > epoch;
 }
 /* `value`: what a store is about to write; two that write the same are no race. */
 static void race_global(Wave *w, Allocation *a, u64 address, u32 bytes, int store, int atomic, u32 lane, const u8 *value) {
   u64 at = address - a->base, mine = access_of(w, atomic);
   for (u64 k = at; k < at + bytes; k++) {
-    u64 other = a->writer[k];
-    if (other && !(atomic && (other & 1)) && !(value && value[k - at] == a->host[k]) && !ordered(w, other)) { report(w, GLOBAL_RACE, lane, address, (u32)(other >> 37) - 1); break; }
-    if (store) {
-      other = a->reader[k];
-      if (other && !(atomic && (other & 1)) && !ordered(w, other)) { report(w, GLOBAL_RACE, lane, address, (u32)(other >> 37) - 1); break; }
+    u64 wrote = a->writer[k], read = store ? a->reader[k] : 0;
+    if (wrote && !ordered(w, wrote)) {
+      if (atomic && !(wrote & 1)) { /* it sees what another stored: what that did before is known, too */
+        Group *g = w->group;
+        u32 other = (u32)(wrote >> 37 & 0x3ffffff) - 1, epoch = (u32)wrote >> 1;
+        if (!g->clock) g->clock = calloc(w->machine->groups, 4);
+        g->clock[other] = MAX(g->clock[other], epoch + 1);
+      } else if (!atomic && !(wrote & 1) && !(value && value[k - at] == a->host[k])) { report(w, GLOBAL_RACE, lane, address, (u32)(wrote >> 37 & 0x3ffffff) - 1); break; }
     }
+    if (read && !atomic && !(read & 1) && ((read & SEVERAL) || !ordered(w, read))) { report(w, GLOBAL_RACE, lane, address, (u32)(read >> 37 & 0x3ffffff) - 1); break; }
   }
-  for (u64 k = at; k < at + bytes; k++) { if (store) a->writer[k] = mine; if (!store || atomic) a->reader[k] = mine; }
+  for (u64 k = at; k < at + bytes; k++) {
+    if (store) { a->writer[k] = mine; if (!atomic) a->reader[k] = 0; }
+    if (store && !atomic) continue;
+    u64 other = a->reader[k]; /* of another workgroup, and nothing orders the two: a later write races with one of them */
+    if (other && !(mine & other & 1) && (other >> 37 & 0x3ffffff) != w->group->number + 1 && !ordered(w, other)) a->reader[k] = mine | SEVERAL;
+    else a->reader[k] = mine | (other & SEVERAL);
+  }
 }
 /* The bytes behind an address, or null where there are none; `*unwritten` gets their shadow. */
 static u8 *global_at(Wave *w, u64 address, u32 bytes, int store, int atomic, u32 lane, u8 **unwritten, const u8 *value) {
   Machine *m = w->machine;
   Allocation *a = find(m, address);
   *unwritten = 0;
-  if (!a || address - a->base + bytes > a->size) { report(w, BAD_ADDRESS, lane, address, bytes | (u32)store << 8 | (u32)atomic << 9); return 0; }
+  if (!a || address - a->base + bytes > a->size) { report(w, BAD_ADDRESS, lane, address, bytes | (u32)store << 8 | (u32)(atomic == 1) << 9); return 0; }
+  if (!a->host) { report(w, ASKS_HOST, lane, address, 0); m->budget = 0; return 0; } /* nobody there would answer */
   if (store && a->read_only) { report(w, READ_ONLY, lane, address, bytes); return 0; }
-  if (atomic && address % bytes) report(w, MISALIGNED, lane, address, bytes);
-  if (a->writer && (m->checks & CHECK_RACES)) race_global(w, a, address, bytes, store, atomic, lane, value);
+  if (atomic == 1 && address % bytes) report(w, MISALIGNED, lane, address, bytes);
+  if (a->writer && (m->checks & CHECK_RACES)) race_global(w, a, address, bytes, store, atomic != 0, lane, value);
   if (store) a->stores++;
   if (a->unwritten) *unwritten = a->unwritten + (address - a->base);
   return a->host + (address - a->base);
@@ -123,10 +151,10 @@ static u8 *lds_at(Wave *w, u32 address, u32 bytes, int store, int atomic, u32 la
   Group *g = w->group;
   *unwritten = 0;
   if (address >= m->lds_bytes || bytes > m->lds_bytes - address) { report(w, LDS_BOUNDS, lane, address, bytes | (u32)store << 8); return 0; }
-  if ((atomic && address % bytes) || (bytes >= 4 && address % 4)) report(w, MISALIGNED, lane, address, bytes);
+  if (atomic && address % bytes) report(w, MISALIGNED, lane, address, bytes);
   if (m->checks & CHECK_RACES)
     for (u32 k = address; k < address + bytes; k++) {
-      u64 wrote = g->lds_writer[k], read = g->lds_reader[k], now = g->epoch;
+      u64 wrote = g->lds_writer[k], read = g->lds_reader[k], now = g->barrier_epoch;
       if (wrote && (wrote >> 8) == now && (wrote & 31) != w->number && !(atomic && (wrote & 64)) && !(value && value[k - address] == g->lds[k])) { report(w, LDS_RACE, lane, k, wrote & 31); break; }
       if (store && (read >> 32) == now && (read & 0xffffffffu & ~(1ull << w->number)) && !(atomic && (wrote & 64) && (wrote >> 8) == now)) {
         report(w, LDS_RACE, lane, k, (u32)__builtin_ctzll(read & 0xffffffffu & ~(1ull << w->number)) | 256);
@@ -137,6 +165,12 @@ static u8 *lds_at(Wave *w, u32 address, u32 bytes, int store, int atomic, u32 la
     }
   *unwritten = g->unwritten_lds + address;
   return g->lds + address;
+}
+
+/* Where loads that go to the LDS begin: M0, of which 160 KiB need more than 16 bits. */
+static u32 lds_base(Wave *w) {
+  if ((w->machine->checks & CHECK_UNWRITTEN) && w->unwritten_s[M0]) report(w, UNWRITTEN_ADDRESS, 0, M0, 0);
+  return w->s[M0] & 0x3ffff;
 }
 
 /* What a lane's access is to, as an address in one of four memories. */
@@ -153,11 +187,11 @@ static u8 *place(Wave *w, const Inst *i, int memory, u64 address, u32 bytes, int
     *unwritten = w->unwritten_scratch + (size_t)lane * m->scratch_bytes + address;
     return w->scratch + (size_t)lane * m->scratch_bytes + address;
   }
-  u8 *at = global_at(w, address, bytes, store, atomic, lane, unwritten, value);
-  if (at && (i->flags & COHERENT) && !atomic && m->syncs) { /* a load or store of a flag that atomics use, too */
-    u32 *clock = sync_at(m, address, 0);
-    if (clock) { if (store) release(w, clock); else acquire(w, clock); }
-  }
+  int coherent = (i->flags & COHERENT) && !atomic && m->groups > 1; /* a flag, which atomics may use, too */
+  u32 *clock = coherent && bytes >= 4 ? sync_at(m, address, store && m->syncs < 4096) : 0;
+  if (clock && !store) acquire(w, clock);
+  u8 *at = global_at(w, address, bytes, store, atomic ? 1 : coherent ? 2 : 0, lane, unwritten, value);
+  if (clock && store) release(w, clock);
   return at;
 }
 
@@ -167,10 +201,14 @@ static void load_lane(Wave *w, const Inst *i, int memory, u64 address, u32 lane,
   if (bytes < 4 || (i->flags & (D16_LOW | D16_HIGH))) {
     if (from) { memcpy(&value, from, bytes); if (unwritten) memcpy(&u, unwritten, bytes); }
     else value = 0xdeadbeefu & ((1ull << 8 * bytes) - 1);
-    if (i->flags & SIGNED) value = bytes == 1 ? (u32)(i32)(i8)value : (u32)(i32)(i16)value;
+    if (i->flags & SIGNED) {
+      value = bytes == 1 ? (u32)(i32)(i8)value : (u32)(i32)(i16)value;
+      u = bytes == 1 ? (u32)(i32)(i8)u : (u32)(i32)(i16)u;
+    }
     u32 *out = &row(w, first)[lane], old_u = w->lanes_v[first] >> lane & 1 ? unwritten_row(w, first)[lane] : 0;
-    if (i->flags & D16_HIGH) { value = (*out & 0xffff) | value << 16; u = (old_u & 0xffff) | u << 16; }
-    else if (i->flags & D16_LOW) { value = (*out & 0xffff0000u) | (value & 0xffff); u = (old_u & 0xffff0000u) | u; }
+    int lost = (i->flags & LOSES_HALF) != 0; /* with ECC of the registers the other half does not survive */
+    if (i->flags & D16_HIGH) { value = (lost ? 0 : *out & 0xffff) | value << 16; u = (lost ? 0xffff : old_u & 0xffff) | u << 16; }
+    else if (i->flags & D16_LOW) { value = (lost ? 0 : *out & 0xffff0000u) | (value & 0xffff); u = (lost ? 0xffff0000u : old_u & 0xffff0000u) | (u & 0xffff); }
     *out = value;
     if (u | old_u) { unwritten_row(w, first)[lane] = u; w->lanes_v[first] = u ? w->lanes_v[first] | 1ull << lane : w->lanes_v[first] & ~(1ull << lane); }
     else w->lanes_v[first] &= ~(1ull << lane);
@@ -239,6 +277,9 @@ static u64 combined(u32 op, u64 old, u64 value, u64 compare, u32 bytes) {
     case A_CMPSWAP: return old == compare ? value : old;
     case A_ADD: return old + value;
     case A_SUB: return old - value;
+    case A_RSUB: return value - old;
+    case A_SUB_CLAMP: return old < value ? 0 : old - value;
+    case A_COND_SUB: return old >= value ? old - value : old;
     case A_SMIN: return (i64)old < (i64)value ? old : value;
     case A_UMIN: return old < value ? old : value;
     case A_SMAX: return (i64)old > (i64)value ? old : value;
@@ -274,7 +315,10 @@ static void atomic_lane(Wave *w, const Inst *i, int memory, u64 address, u32 lan
   }
   u64 made = combined(i->op, old, value, compare, bytes);
   memcpy(at, &made, bytes);
-  if (u && global && (w->machine->checks & CHECK_STORES)) report(w, UNWRITTEN_STORE, lane, address, data);
+  u64 before = 0; /* what was there enters the result, but for a swap */
+  if (unwritten) memcpy(&before, unwritten, bytes);
+  int doubtful = u || (before && i->op != A_SWAP);
+  if (doubtful && global && (w->machine->checks & CHECK_STORES)) report(w, UNWRITTEN_STORE, lane, address, data);
   if (i->flags & RETURNS)
     for (u32 d = 0; d < words; d++) {
       u32 was = 0;
@@ -283,7 +327,7 @@ static void atomic_lane(Wave *w, const Inst *i, int memory, u64 address, u32 lan
       if (was) { unwritten_row(w, out + d)[lane] = was; w->lanes_v[out + d] |= 1ull << lane; }
       else { if (w->unwritten_v) unwritten_row(w, out + d)[lane] = 0; w->lanes_v[out + d] &= ~(1ull << lane); }
     }
-  if (unwritten) memset(unwritten, 0, bytes);
+  if (unwritten) memset(unwritten, doubtful ? 0xff : 0, bytes);
 }
 
 /* Addresses of vector memory. Layout of operands: s[0] address, s[1] data, s[2] scalar base or resource, s[3] offset. */
@@ -336,7 +380,7 @@ static int bulk_global(Wave *w, const Inst *i, const u64 *address, u64 exec) {
   u64 low, high, offset[MAX_LANES];
   if (!plain_words(i) || (i->flags & COHERENT) || !extent(address, exec, w->lanes, &low, &high)) return 0;
   Allocation *a = find(m, low);
-  if (!a || high - a->base + i->bytes > a->size || (a->writer && (m->checks & CHECK_RACES)) || ((i->flags & STORE) && a->read_only)) return 0;
+  if (!a || !a->host || high - a->base + i->bytes > a->size || (a->writer && (m->checks & CHECK_RACES)) || ((i->flags & STORE) && a->read_only)) return 0;
   for (u32 l = 0; l < w->lanes; l++) offset[l] = address[l] - a->base;
   return move_rows(w, i, a->host, a->unwritten, offset, exec, i->flags & STORE ? i->s[1].index : i->d.index);
 }
@@ -345,7 +389,7 @@ static inline int all_four(const u64 *x) { return x[0] == x[1] && x[1] == x[2] &
 static int bulk_lds(Wave *w, const Inst *i, const u64 *address, u64 exec) {
   Machine *m = w->machine;
   Group *g = w->group;
-  u64 low, high, now = g->epoch, bit = 1ull << w->number;
+  u64 low, high, now = g->barrier_epoch, bit = 1ull << w->number;
   int store = (i->flags & STORE) != 0;
   if (!plain_words(i) || !extent(address, exec, w->lanes, &low, &high) || high + i->bytes > m->lds_bytes) return 0;
   for (u32 l = 0; l < w->lanes; l++) if ((exec >> l & 1) && address[l] % 4) return 0;
@@ -402,7 +446,7 @@ static void run_global(Wave *w, const Inst *i) { /* global, flat, scratch */
     else if (i->flags & STORE) store_lane(w, i, memory, address, l, i->s[1].index, i->bytes);
     else if (i->flags & TO_LDS) {
       u8 *u, *v, *from = place(w, i, memory, address, i->bytes, 0, 0, l, &u, 0);
-      u8 *to = lds_at(w, (w->s[M0] & 0xffff) + (u32)i->s[3].value + l * i->bytes, i->bytes, 1, 0, l, &v, 0);
+      u8 *to = lds_at(w, lds_base(w) + (u32)i->s[3].value + l * MAX(4, i->bytes), i->bytes, 1, 0, l, &v, 0);
       if (from && to) { memcpy(to, from, i->bytes); if (u) memcpy(v, u, i->bytes); else memset(v, 0, i->bytes); }
     } else load_lane(w, i, memory, address, l, i->d.index, i->bytes);
   }
@@ -417,6 +461,7 @@ static void run_buffer(Wave *w, const Inst *i) {
   start(w, i);
   check_address(w, a, exec);
   check_address(w, r, exec);
+  check_address(w, &i->s[3], exec);
   u64 base = (w->s[r->index] | (u64)w->s[r->index + 1] << 32) & 0xffffffffffffull;
   u32 word1 = w->s[r->index + 1], records = w->s[r->index + 2], word3 = w->s[r->index + 3];
   u32 stride = word1 >> 16 & 0x3fff, soffset = scalar32(w, &i->s[3]);
@@ -427,7 +472,7 @@ static void run_buffer(Wave *w, const Inst *i) {
     if (i->flags & IDXEN) index = row(w, at++)[l];
     if (i->flags & OFFEN) offset += row(w, at)[l];
     if (swizzled && thread && w->scratch) { /* the private segment: interleaved by lane, one lane's bytes here */
-      u64 address = (u64)offset + soffset;
+      u64 address = (u64)offset + soffset / w->lanes; /* the scalar offset counts the bytes of the whole wave */
       if (i->flags & STORE) store_lane(w, i, F_SCRATCH, address, l, i->s[1].index, i->bytes);
       else load_lane(w, i, F_SCRATCH, address, l, i->d.index, i->bytes);
       continue;
@@ -437,17 +482,19 @@ static void run_buffer(Wave *w, const Inst *i) {
     u64 address = base + soffset + offset + (u64)stride * index;
     int beyond = structured ? index >= records || (swizzled && offset >= stride) : records < i->bytes || offset > records - i->bytes;
     if (beyond) { /* the resource says so: loads give zero, stores do nothing */
-      if (!structured && i->bytes > 4 && offset < records && !(i->flags & (STORE | ATOMIC | TO_LDS))) {
+      if (!structured && i->bytes > 4 && offset < records && !(i->flags & (ATOMIC | TO_LDS))) {
         Inst part = *i; /* each dword is checked for itself */
         part.bytes = 4;
         for (u32 d = 0; d < i->bytes / 4; d++) {
-          if (offset + 4 * d + 4 <= records) load_lane(w, &part, F_BUFFER, address + 4 * d, l, i->d.index + d, 4);
-          else { row(w, i->d.index + d)[l] = 0; w->lanes_v[i->d.index + d] &= ~(1ull << l); if (w->unwritten_v) unwritten_row(w, i->d.index + d)[l] = 0; }
+          if (offset + 4 * d + 4 <= records) {
+            if (i->flags & STORE) store_lane(w, &part, F_BUFFER, address + 4 * d, l, i->s[1].index + d, 4);
+            else load_lane(w, &part, F_BUFFER, address + 4 * d, l, i->d.index + d, 4);
+          } else if (!(i->flags & STORE)) { row(w, i->d.index + d)[l] = 0; w->lanes_v[i->d.index + d] &= ~(1ull << l); if (w->unwritten_v) unwritten_row(w, i->d.index + d)[l] = 0; }
         }
         continue;
       }
       if (i->flags & TO_LDS) {
-        u8 *v, *to = lds_at(w, (w->s[M0] & 0xffff) + (u32)i->immediate + l * i->bytes, i->bytes, 1, 0, l, &v, 0);
+        u8 *v, *to = lds_at(w, lds_base(w) + (u32)i->immediate + l * MAX(4, i->bytes), i->bytes, 1, 0, l, &v, 0);
         if (to) { memset(to, 0, i->bytes); memset(v, 0, i->bytes); }
       } else if (i->d.kind == VGPR)
         for (u32 d = 0; d < i->d.dwords; d++) {
@@ -462,7 +509,7 @@ static void run_buffer(Wave *w, const Inst *i) {
     else if (i->flags & STORE) store_lane(w, i, F_BUFFER, address, l, i->s[1].index, i->bytes);
     else if (i->flags & TO_LDS) {
       u8 *u, *v, *from = place(w, i, F_BUFFER, address, i->bytes, 0, 0, l, &u, 0);
-      u8 *to = lds_at(w, (w->s[M0] & 0xffff) + (u32)i->immediate + l * i->bytes, i->bytes, 1, 0, l, &v, 0);
+      u8 *to = lds_at(w, lds_base(w) + (u32)i->immediate + l * MAX(4, i->bytes), i->bytes, 1, 0, l, &v, 0);
       if (from && to) { memcpy(to, from, i->bytes); if (u) memcpy(v, u, i->bytes); else memset(v, 0, i->bytes); }
     } else load_lane(w, i, F_BUFFER, address, l, i->d.index, i->bytes);
   }
@@ -546,9 +593,14 @@ static void run_lds(Wave *w, const Inst *i) {
   if (kind == L_TR16) transpose_halves(w, i->d.index, exec);
   if (kind == L_PLAIN && !(i->flags & ATOMIC)) count_banks(w, kept, exec, i->bytes, (u32)i->immediate);
   track(w, i->counter, 0, i->d.index, i->d.kind == VGPR ? i->d.dwords : 0);
-  if (kind == L_PLAIN && w->outstanding[C_LDS]) { /* a barrier orders it only if it was waited for */
-    u32 at = (w->head[C_LDS] + w->outstanding[C_LDS] - 1) % QUEUE;
-    for (u32 l = 0; l < n; l++) w->lds_access[at].address[l] = kept[l] + (u32)i->immediate;
+  if (kind != L_ADDTID && w->outstanding[C_LDS]) { /* a barrier orders it only if it was waited for */
+    u32 at = (w->head[C_LDS] + w->outstanding[C_LDS] - 1) % QUEUE, pair = kind == L_PAIR || kind == L_PAIR_64;
+    u32 unit = i->bytes * (kind == L_PAIR_64 ? 64 : 1);
+    for (u32 l = 0; l < n; l++) {
+      w->lds_access[at].address[0][l] = kept[l] + (pair ? unit * ((u32)i->immediate & 255) : (u32)i->immediate);
+      w->lds_access[at].address[1][l] = kept[l] + unit * ((u32)i->immediate >> 8 & 255);
+    }
+    w->lds_access[at].pair = pair;
     w->lds_access[at].exec = exec;
     w->lds_access[at].bytes = i->bytes;
     w->lds_access[at].store = (i->flags & (STORE | ATOMIC)) != 0;
@@ -562,9 +614,13 @@ static void carry_over(Wave *w) {
     u32 at = (w->head[C_LDS] + q) % QUEUE;
     for (u32 l = 0; l < w->lanes; l++) {
       if (!(w->lds_access[at].exec >> l & 1)) continue;
-      for (u32 k = w->lds_access[at].address[l]; k < w->lds_access[at].address[l] + w->lds_access[at].bytes && k < m->lds_bytes; k++) {
-        if (w->lds_access[at].store) g->lds_writer[k] = (u64)g->epoch << 8 | 128 | w->number;
-        else g->lds_reader[k] = (g->lds_reader[k] >> 32) == g->epoch ? g->lds_reader[k] | 1ull << w->number : (u64)g->epoch << 32 | 1ull << w->number;
+      for (u32 h = 0; h <= w->lds_access[at].pair; h++) {
+        u32 first = w->lds_access[at].address[h][l];
+        for (u32 k = first; k < first + w->lds_access[at].bytes && k < m->lds_bytes; k++) {
+          u64 now = g->barrier_epoch, bit = 1ull << w->number;
+          if (w->lds_access[at].store) g->lds_writer[k] = now << 8 | 128 | w->number;
+          else g->lds_reader[k] = (g->lds_reader[k] >> 32) == now ? g->lds_reader[k] | bit : now << 32 | bit;
+        }
       }
     }
   }
@@ -582,7 +638,7 @@ static void run_smem(Wave *w, const Inst *i) {
   u32 words = (i->bytes + 3) / 4;
   for (u32 d = 0; d < words; d++) {
     u32 value = 0, size = i->bytes < 4 ? i->bytes : 4, u = 0;
-    if (offset + 4 * d + size <= records) {
+    if (b->dwords != 4 || offset + 4 * d + size <= records) {
       u8 *unwritten, *from = global_at(w, address + 4 * d, size, 0, 0, 0, &unwritten, 0);
       if (from) { memcpy(&value, from, size); if (unwritten) memcpy(&u, unwritten, size); } else value = 0xdeadbeefu;
     }

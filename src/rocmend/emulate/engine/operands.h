@@ -37,6 +37,7 @@ static inline int anything_pending(const Wave *w) {
   return (w->machine->checks & CHECK_WAITS) && (w->outstanding[C_LOAD] | w->outstanding[C_LDS] | w->outstanding[C_SCALAR]);
 }
 static void use_operands(Wave *w, const Inst *i) {
+  if (i->flags & IMPLICIT_VCC) use_scalar(w, VCC, w->lanes / 32, 0);
   for (u32 k = 0; k < i->sources; k++) {
     const Operand *o = &i->s[k];
     if (o->kind == VGPR) use_vector(w, o->index, o->dwords, 0, 0);

@@ -20,7 +20,7 @@ static u32 instruction_at(const Machine *m, u64 pc) {
 enum { GOES_ON, YIELDS, ENDS };
 
 static void barrier_passed(Group *g) {
-  g->epoch++;
+  g->barrier_epoch = ++g->epoch;
   g->arrived = 0;
   for (u32 k = 0; k < g->waves; k++) {
     Wave *o = &g->wave[k];
@@ -32,7 +32,8 @@ static void barrier_passed(Group *g) {
 static void arrive(Wave *w) {
   Group *g = w->group;
   if (g->arrived == 0) g->barrier_at = w->at;
-  else if (g->barrier_at != w->at && (w->machine->checks & CHECK_BARRIERS)) report(w, BARRIER_DIFFERS, 0, w->machine->code[g->barrier_at].pc, 0);
+  else if (g->barrier_at != w->at && (w->machine->checks & CHECK_PLACES)) report(w, BARRIER_DIFFERS, 0, w->machine->code[g->barrier_at].pc, 0);
+  if (g->live < g->waves && (w->machine->checks & CHECK_BARRIERS)) report(w, BARRIER_ENDED, 0, w->machine->code[w->at].pc, g->waves - g->live);
   if (++g->arrived == g->live) barrier_passed(g);
 }
 
@@ -129,13 +130,12 @@ static int step(Wave *w) {
     default: break;
   }
   if (m->trace) m->trace(w->group->number, w->number, traced_at, traced, w->v, w->s);
-  w->at = next;
   if (next >= m->instructions) { report(w, BAD_PC, 0, 0, 1); w->done = 1; return ENDS; }
+  w->at = next;
   return result;
 }
 
-static u64 code_base;
-static u64 code_address(const Machine *m, u32 pc) { (void)m; return code_base + pc; }
+static u64 code_address(const Machine *m, u32 pc) { return m->code_base + pc; }
 
 static u64 random_of(Machine *m) {
   m->random ^= m->random << 13; m->random ^= m->random >> 7; m->random ^= m->random << 17;
@@ -164,11 +164,13 @@ static int run_group(Machine *m, Group *g, u64 slice) {
       }
       if (m->total - before >= slice) break;
     }
-    if (!ran && m->order != SHUFFLED) {
-      for (u32 k = 0; k < g->waves; k++) if (!g->wave[k].done) { report(&g->wave[k], STUCK, 0, 0, g->arrived); break; }
-      g->done = 1;
-      return 1;
-    }
+    if (ran) continue;
+    int waiting = 0; /* a shuffled order may only have missed the wave that can go on */
+    for (u32 k = 0; k < g->waves; k++) waiting |= !g->wave[k].done && !g->wave[k].waiting;
+    if (waiting) continue;
+    for (u32 k = 0; k < g->waves; k++) if (!g->wave[k].done) { report(&g->wave[k], STUCK, 0, 0, g->arrived); break; }
+    g->done = 1;
+    return 1;
   }
   return m->total != before;
 }

@@ -62,7 +62,7 @@ enum {
   SIGNED = 256, D16_LOW = 512, D16_HIGH = 1024, RETURNS = 2048, COHERENT = 4096, OFFEN = 8192, IDXEN = 16384,
   TO_LDS = 32768, DUAL = 65536, READS_D = 131072, STORE = 262144, ATOMIC = 524288, FLOATS = 1048576,
   /* Of scalar instructions: */ WRITES_SCC = 4096, READS_SCC = 16777216,
-  IMPLICIT_VCC = 2097152, NO_ADDRESS = 4194304, SCALAR_BASE = 8388608, ANY_EXEC = 16777216, DPP8 = 33554432, TWO = 67108864, FNUZ = 134217728
+  IMPLICIT_VCC = 2097152, NO_ADDRESS = 4194304, SCALAR_BASE = 8388608, ANY_EXEC = 16777216, DPP8 = 33554432, TWO = 67108864, LOSES_HALF = 268435456, FNUZ = 134217728
 };
 
 enum {
@@ -79,7 +79,7 @@ enum { GFX9 = 9, GFX10 = 10, GFX11 = 11, GFX12 = 12 };
 enum {
   BAD_ADDRESS = 1, UNWRITTEN_ADDRESS, UNWRITTEN_BRANCH, UNWRITTEN_EXEC, UNWRITTEN_STORE, NOT_WAITED, OVERWRITTEN,
   LDS_BOUNDS, LDS_RACE, GLOBAL_RACE, MISALIGNED, BARRIER_ENDED, BARRIER_DIFFERS, READ_ONLY, SCRATCH_BOUNDS, HAZARD,
-  TRAPPED, BAD_PC, STUCK, BUDGET
+  TRAPPED, BAD_PC, STUCK, BUDGET, ASKS_HOST
 };
 
 typedef struct {
@@ -115,7 +115,7 @@ typedef struct Wave {
   Pending queue[COUNTERS][QUEUE];
   u32 head[COUNTERS];
   u32 scalar_in_flight;
-  struct { u32 address[MAX_LANES]; u64 exec; u32 bytes, store; } lds_access[QUEUE]; /* beside queue[C_LDS] */
+  struct { u32 address[2][MAX_LANES]; u64 exec; u32 bytes, store, pair; } lds_access[QUEUE]; /* beside queue[C_LDS] */
   u8 *scratch, *unwritten_scratch;
   u8 done, waiting, signalled, asleep;
   u32 barrier_at;
@@ -125,6 +125,7 @@ typedef struct Wave {
 typedef struct Group {
   u32 number, id[3], waves, live, arrived, barrier_at;
   u32 epoch;         /* goes on at each barrier and each release */
+  u32 barrier_epoch; /* what it was after the last barrier */
   u8 *lds, *unwritten_lds;
   u64 *lds_writer;   /* of each byte: epoch, wave, atomic */
   u64 *lds_reader;   /* of each byte: epoch and the waves of that epoch, folded to 31 bits */
@@ -151,8 +152,10 @@ typedef struct Machine {
   u64 private_base, shared_base;
   Sync *sync;
   u32 syncs, sync_room;
+  u32 *shared_clock;
   u64 random;
   u64 total;
+  u64 code_base;
   /* Of the engine, made by rocmend_run. */
   u32 *bank_seen, bank_access;
   void *rooms;
@@ -160,7 +163,7 @@ typedef struct Machine {
   void (*trace)(u32 group, u32 wave, u32 instruction, u64 exec, const u32 *v, const u32 *s);
 } Machine;
 
-enum { CHECK_UNWRITTEN = 1, CHECK_WAITS = 2, CHECK_RACES = 4, CHECK_BARRIERS = 8, CHECK_STORES = 16, CHECK_HAZARDS = 32 };
+enum { CHECK_UNWRITTEN = 1, CHECK_WAITS = 2, CHECK_RACES = 4, CHECK_BARRIERS = 8, CHECK_STORES = 16, CHECK_PLACES = 64 };
 enum { FORWARD, REVERSE, SHUFFLED };
 
 static void report(Wave *w, u32 kind, u32 lane, u64 address, u32 other) {

@@ -7,7 +7,14 @@ extern const VectorOp vector_ops[];
 
 typedef struct { u32 row[MAX_SOURCES][4 * MAX_LANES]; u32 d[4 * MAX_LANES]; } Rooms;
 
-/* Evaluate once. `fill`: -1 as it is, else unwritten bits become 0, 1 or a pattern. */
+/* Values in the place of unwritten bits: zeros, ones, a pattern of the register's own and its inverse; 4: see below. */
+static inline u32 filled(u32 in, u32 u, int fill, u32 salt) {
+  u32 pattern = 0x5a3c96f1u * (2 * salt + 1);
+  return fill == 0 ? in & ~u : fill == 1 ? in | u : (in & ~u) | ((fill == 3 ? ~pattern : pattern) & u);
+}
+enum { FILLS = 5 };
+
+/* Evaluate once. `fill`: -1 as it is, else what unwritten bits become. */
 static void evaluate(Wave *w, const Inst *i, Rooms *rooms, Vector *x, u64 *valid, int fill) {
   u32 n = w->lanes;
   for (u32 k = 0; k < i->sources; k++) {
@@ -16,7 +23,8 @@ static void evaluate(Wave *w, const Inst *i, Rooms *rooms, Vector *x, u64 *valid
       u64 mask = o->kind == LITERAL ? (o->value ? ~0ull : 0) : mask_of(w, o->index);
       if (fill >= 0 && o->kind == SGPR) {
         u64 u = unwritten_mask(w, o->index);
-        mask = fill == 0 ? mask & ~u : fill == 1 ? mask | u : (mask & ~u) | (0x6db6db6db6db6db6ull & u);
+        u64 pattern = 0x6db6db6db6db6db6ull * (2 * o->index + 1);
+        mask = fill == 0 ? mask & ~u : fill == 1 ? mask | u : (mask & ~u) | ((fill == 3 ? ~pattern : pattern) & u);
       }
       x->mask[k] = mask;
       continue;
@@ -27,11 +35,25 @@ static void evaluate(Wave *w, const Inst *i, Rooms *rooms, Vector *x, u64 *valid
       u64 ignored = ~0ull;
       const u32 *u = fetch_row(w, i, k, room, &ignored, 1);
       for (u32 l = 0; l < n * o->dwords; l++)
-        rooms->row[k][l] = fill == 0 ? in[l] & ~u[l] : fill == 1 ? in[l] | u[l] : (in[l] & ~u[l]) | (0x5a3c96f1u & u[l]);
+        rooms->row[k][l] = filled(in[l], u[l], fill, o->index + (o->kind == SGPR ? 1024 : 0) + l / n);
       in = rooms->row[k];
     }
     if ((i->flags & FLOATS) && (w->mode & 0xf0) != 0xf0) in = flush_in(w, o, in, rooms->row[k]);
     x->s[k] = in;
+  }
+  if (fill == 4 && i->sources >= 2 && i->s[0].dwords == i->s[1].dwords && i->s[0].type != MASK && i->s[1].type != MASK)
+    for (u32 k = 0; k < 2; k++) { /* each as the other: two that may be equal, or equal to a constant */
+      if (i->s[k].kind == LITERAL) continue;
+      u32 room[4 * MAX_LANES], made[4 * MAX_LANES];
+      u64 ignored = ~0ull;
+      const u32 *u = fetch_row(w, i, k, room, &ignored, 1);
+      for (u32 l = 0; l < n * i->s[k].dwords; l++) made[l] = (x->s[k][l] & ~u[l]) | (x->s[1 - k][l] & u[l]);
+      memcpy(rooms->row[k], made, n * i->s[k].dwords * 4);
+      x->s[k] = rooms->row[k];
+    }
+  if (i->flags & IMPLICIT_VCC) {
+    u64 u = fill < 0 ? 0 : unwritten_mask(w, VCC), mask = mask_of(w, VCC);
+    x->mask[3] = fill == 1 || fill == 3 ? mask | u : mask & ~u;
   }
   x->d = rooms->d;
   if ((i->flags & READS_D) && i->d.kind == VGPR)
@@ -42,7 +64,8 @@ static void evaluate(Wave *w, const Inst *i, Rooms *rooms, Vector *x, u64 *valid
       else memcpy(out, in, n * 4);
       if (fill >= 0 && (w->lanes_v[i->d.index + d])) {
         const u32 *u = unwritten_row(w, i->d.index + d);
-        for (u32 l = 0; l < n; l++) out[l] = fill == 0 ? out[l] & ~u[l] : fill == 1 ? out[l] | u[l] : (out[l] & ~u[l]) | (0x5a3c96f1u & u[l]);
+        int high = is_half(i->d.type) && (i->d.modifiers & HIGH);
+        for (u32 l = 0; l < n; l++) out[l] = filled(out[l], high ? u[l] >> 16 : u[l], fill, i->d.index + d);
       }
     }
   if ((i->flags & READS_D) && (i->flags & FLOATS)) flush_in(w, &i->d, rooms->d, rooms->d);
@@ -76,9 +99,9 @@ static void run_vector(Wave *w, const Inst *i, int is_second) {
   int unwritten = 0;
   if (w->machine->checks & CHECK_UNWRITTEN) {
     for (u32 k = 0; k < i->sources; k++) unwritten |= operand_unwritten(w, &i->s[k], i->flags & DPP ? ~0ull : exec);
+    if (i->flags & IMPLICIT_VCC) unwritten |= (unwritten_mask(w, VCC) & exec) != 0;
     if ((i->flags & READS_D) || is_half(i->d.type) || (i->flags & PRESERVE)) unwritten |= i->d.kind == VGPR && operand_unwritten(w, &i->d, exec);
   }
-  if (i->flags & IMPLICIT_VCC) x.mask[3] = mask_of(w, VCC);
   evaluate(w, i, &room[0], &x, &valid, -1);
   u64 out = x.out;
   if (!unwritten) { /* the second of a pair reads before the first is written */
@@ -98,7 +121,7 @@ static void run_vector(Wave *w, const Inst *i, int is_second) {
   u32 zeros[4 * MAX_LANES];
   memcpy(zeros, room[1].d, size * 4);
   u64 out_zeros = x.out;
-  for (int fill = 1; fill <= 2; fill++) {
+  for (int fill = 1; fill < FILLS; fill++) {
     evaluate(w, i, &room[1], &x, &ignored, fill);
     for (u32 l = 0; l < size; l++) differs[l] |= room[1].d[l] ^ zeros[l];
     out_differs |= x.out ^ out_zeros;
@@ -111,7 +134,12 @@ static void run_vector(Wave *w, const Inst *i, int is_second) {
   /* Bits of a half that is kept keep what is known of them. */
   if (i->d.kind == VGPR && (is_half(i->d.type) || (i->flags & PRESERVE)) && !(i->flags & ZERO_HIGH) && (w->lanes_v[i->d.index] & exec)) {
     const u32 *u = unwritten_row(w, i->d.index);
-    u32 kept = is_half(i->d.type) ? (i->d.modifiers & HIGH ? 0xffffu : 0xffff0000u) : 0;
+    u32 kept = i->d.modifiers & HIGH ? 0xffffu : 0xffff0000u;
+    if (i->flags & SDWA) { /* with padding the whole register is written */
+      u32 shift = i->d.select >= WORD_0 ? 16u * (i->d.select - WORD_0) : i->d.select ? 8u * (i->d.select - BYTE_0) : 0;
+      u32 field = i->d.select >= WORD_0 ? 0xffffu << shift : i->d.select ? 0xffu << shift : ~0u;
+      kept = i->flags & PRESERVE ? ~field : 0;
+    }
     for (u32 l = 0; l < n; l++) differs[l] |= u[l] & kept;
   }
   if (i->flags & DUAL) {
