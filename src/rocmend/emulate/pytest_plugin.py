@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from rocmend.emulate.generation import TARGETS
 from rocmend.emulate.triton import Emulated, emulate
 
 DEFAULT = "gfx1100,gfx942"
@@ -20,6 +21,18 @@ DEFAULT = "gfx1100,gfx942"
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add ``--amd-targets``."""
     parser.addoption("--amd-targets", default=DEFAULT, help=f"gfx targets for the fixture emulated ({DEFAULT})")
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Say for which targets the tests run."""
+    return f"AMD targets: {config.getoption('--amd-targets')}"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse a target whose code is not executed, once and at the start."""
+    for one in config.getoption("--amd-targets").split(","):
+        if one not in TARGETS:
+            raise pytest.UsageError(f"--amd-targets: {one!r} is not among {', '.join(TARGETS)}")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

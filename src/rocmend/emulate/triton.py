@@ -16,6 +16,7 @@ from rocmend.core import gfx
 from rocmend.core.errors import UsageError
 from rocmend.emulate.arguments import value_of
 from rocmend.emulate.device import ALL_CHECKS, Device, FaultError, Order, Run
+from rocmend.emulate.generation import TARGETS
 from rocmend.emulate.program import load
 
 __all__ = ["Emulated", "emulate"]
@@ -52,17 +53,14 @@ class Emulated:
 
     def __init__(self, kernel: Any, target: str, checks: int = ALL_CHECKS, order: int = Order.FORWARD) -> None:
         if not hasattr(kernel, "_pack_args"):
+            raise _not_compiled(kernel)
+        plain = target.partition(":")[0]
+        found = gfx.find(plain)
+        if found is None or plain not in TARGETS:
             raise UsageError(
-                "emulate",
-                f"{getattr(kernel, '__name__', kernel)!r} is no function under triton.jit.",
-                why="TRITON_INTERPRET=1 makes functions for Triton's interpreter, which are never compiled.",
-                next_step="Unset TRITON_INTERPRET.",
+                "emulate", f"code for {target!r} is not executed.", next_step=f"Targets: {', '.join(TARGETS)}."
             )
-        found = gfx.find(target)
-        if found is None:
-            raise UsageError(
-                "emulate", f"no gfx target is called {target!r}.", next_step="`rocmend targets` lists them."
-            )
+        target = plain
         self.kernel, self.target, self.lanes = kernel, target, found.wavefront_default
         self.checks, self.order = checks, order
         self.runs: list[Run] = []
@@ -110,11 +108,34 @@ class Emulated:
         bound, specialisation, remaining = binder(*seen, **given)
         packed = self.kernel._pack_args(backend, given, bound, specialisation, remaining)  # noqa: SLF001  what Triton's own launch calls
         made_options, signature, constants, attributes = packed
-        compiled = triton.compile(
-            ASTSource(self.kernel, signature, constants, attributes), target=target, options=made_options.__dict__
-        )
+        source = ASTSource(self.kernel, signature, constants, attributes)
+        try:
+            compiled = triton.compile(source, target=target, options=made_options.__dict__)
+        except RuntimeError as error:  # what Triton's passes raise; its own words are on standard error
+            raise UsageError(
+                "emulate",
+                f"Triton {triton.__version__} compiles no such kernel for {self.target}: {error}",
+                why="Triton 3.8 and later have no gfx1010 and gfx1030; 3.7 and earlier no gfx906.",
+            ) from error
         names = [one.name for one in self.kernel.params]
         return compiled, {**bound, **dict(zip(names, args, strict=False))}, signature
+
+
+def _not_compiled(kernel: Any) -> UsageError:
+    """Return why a kernel is not one that Triton compiles as it is."""
+    name = getattr(kernel, "__name__", type(kernel).__name__)
+    if hasattr(getattr(kernel, "fn", None), "_pack_args"):
+        return UsageError(
+            "emulate",
+            f"{name!r} chooses its constants when it runs (autotune or heuristics).",
+            next_step="Pass the kernel itself, kernel.fn, and the constants of one choice.",
+        )
+    return UsageError(
+        "emulate",
+        f"{name!r} is no function under triton.jit.",
+        why="With TRITON_INTERPRET=1 functions are made for Triton's interpreter, and never compiled.",
+        next_step="Pass a function under triton.jit, without TRITON_INTERPRET.",
+    )
 
 
 def emulate(kernel: Any, target: str, *, checks: int = ALL_CHECKS, order: int = Order.FORWARD) -> Emulated:
