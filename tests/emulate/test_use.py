@@ -86,6 +86,8 @@ def test_the_command(tmp_path: Path) -> None:
     data = json.loads(done.stdout)["data"]
     assert (done.returncode, data["target"], data["faults"]) == (0, "gfx1100", [])
     assert data["arrays"]["1: i32[64]"] == [63, 62, 61, 60, 59, 58, 57, 56]
+    done = subprocess.run([*command, "i32[64]", "--without", "stores"], cwd=tmp_path, capture_output=True, check=False)
+    assert done.returncode == 0
     assert data["trace"][-1]["instruction"] == "global_store_b32 v0, v1, s[2:3]"
 
 

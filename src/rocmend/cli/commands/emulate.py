@@ -17,6 +17,7 @@ from rocmend.report.envelope import Outcome
 if TYPE_CHECKING:
     from rocmend.emulate.device import Step
 
+CHECKS = ("unwritten", "waits", "races", "barriers", "stores")
 ORDERS = ("forward", "reverse", "shuffled")
 TRACED = 2000
 
@@ -77,6 +78,7 @@ class _Sizes(click.ParamType):  # type: ignore[type-arg]
 @click.option(
     "--wave", metavar="N", type=click.IntRange(0), default=0, help="The wave of the first workgroup to trace."
 )
+@click.option("--without", multiple=True, type=OneOf(CHECKS), metavar="CHECK", help="Switch a check off: races …")
 @click.option(
     "--limit",
     metavar="INSTRUCTIONS",
@@ -97,6 +99,7 @@ def command(
     order: str,
     trace: bool,
     wave: int,
+    without: tuple[str, ...],
     limit: int,
     save: Path | None,
     output_format: str,
@@ -110,6 +113,8 @@ def command(
     need("emulate")
     from rocmend.cli.views.emulate import run_document, run_record
     from rocmend.emulate.arguments import launch
+    from rocmend.emulate.device import ALL_CHECKS
+    from rocmend.emulate.faults import Check
     from rocmend.emulate.specs import argument_of
 
     try:
@@ -126,9 +131,10 @@ def command(
             steps.append(step)
 
     empty = frozenset(number for number, text in enumerate(args) if "=" not in text)
+    checks = ALL_CHECKS & ~sum(Check[one.upper()] for one in set(without))
     run = launch(
         data, kernel, grid=grid, block=block, args=values, dynamic_lds_bytes=lds or 0, order=ORDERS.index(order),
-        faults="return", budget=limit, trace=kept if trace else None, unwritten=empty,
+        faults="return", budget=limit, checks=checks, trace=kept if trace else None, unwritten=empty,
     )  # fmt: skip
     if save is not None:
         import numpy as np
