@@ -104,6 +104,8 @@ class BenchOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _known_device(_ctx: click.Context, _parameter: click.Parameter, text: str) -> str:
+    if text == "gpu":  # as MLX calls it
+        return "cuda"
     if not re.fullmatch(r"auto|cpu|cuda(:\d{1,3})?", text):
         raise UsageError(
             "--device",

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from rocmend.core.units import count_text, size_text
 from rocmend.emulate.counts import count
@@ -99,7 +98,7 @@ def run_record(run: Run, values: Sequence[Any], specs: Sequence[str], steps: Seq
     arrays = {
         f"{number}: {specs[number]}": value.reshape(-1)[:SHOWN].tolist()
         for number, value in enumerate(values)
-        if isinstance(value, np.ndarray)
+        if hasattr(value, "reshape") and hasattr(value, "ctypes")  # an array, not a NumPy number
     }
     found = tuple(
         Found(one.kind.name, one.detail, one.pc, one.instruction, one.workgroup, one.wave, one.lane, one.count)
